@@ -473,11 +473,11 @@ fn completion_of_c(what: &Completion) -> Option<FluxlineCompletion> {
     };
     Some(match *what {
         Completion::Done { endpoint, tag, operation: Operation::Receive, status, value } => {
-            let (status, bytes) = (status as u32, value);
+            let (status, bytes) = (status.number(), value);
             FluxlineCompletion { tag, status, bytes, ..blank(FluxlineKind::Received, endpoint) }
         }
         Completion::Done { endpoint, tag, status, value, .. } => {
-            let status = status as u32;
+            let status = status.number();
             FluxlineCompletion { tag, status, value, ..blank(FluxlineKind::Completed, endpoint) }
         }
         Completion::Notified { endpoint, region, offset, bytes, value } => FluxlineCompletion {
@@ -489,9 +489,9 @@ fn completion_of_c(what: &Completion) -> Option<FluxlineCompletion> {
         },
         Completion::Connected { endpoint, .. } => blank(FluxlineKind::Connected, endpoint),
         Completion::Broken { endpoint, status } => {
-            FluxlineCompletion { status: status as u32, ..blank(FluxlineKind::Broken, endpoint) }
+            FluxlineCompletion { status: status.number(), ..blank(FluxlineKind::Broken, endpoint) }
         }
-        Completion::Imported { .. } => return None,
+        _ => return None,
     })
 }
 

@@ -12,7 +12,8 @@ use fluxline_core::endpoint::counters::ConnectionCounters;
 use fluxline_core::endpoint::{RepeatReason, StaticPeer, StaticRegion, StaticRemote};
 use fluxline_core::fabric::memory::zeroed;
 use fluxline_core::fabric::{
-    AccessError, Completion, EndpointId, Key, Memory, RegionId, Reliability, RemoteId, Rights,
+    AccessError, Completion, EndpointId, Fabric, Key, Memory, RegionId, Reliability, RemoteId,
+    Rights,
 };
 use fluxline_core::port::lossy::{Faults, Lossy};
 use fluxline_core::port::network::{Network, NetworkPort};
@@ -132,7 +133,7 @@ impl Line {
         let mut world = World::new(vec![node(1), node(2)]);
         let slots = Slots::new();
         let memory = Arc::clone(&slots) as Arc<dyn Memory>;
-        let region = world.nodes[1].adopt(memory).expect("a region");
+        let region = world.nodes[1].register_own(memory).expect("a region");
         let now = world.now;
         let receiver = world.nodes[1].add_static(&peer_of(1, first, Some(region)), now);
         let receiver = receiver.expect("legal");
@@ -318,7 +319,7 @@ impl Played {
         let mut world = World::new(vec![node]);
         let slots = Slots::new();
         let memory = Arc::clone(&slots) as Arc<dyn Memory>;
-        let region = world.nodes[0].adopt(memory).expect("a region");
+        let region = world.nodes[0].register_own(memory).expect("a region");
         let now = world.now;
         let receiver = world.nodes[0].add_static(&peer_of(1, first, Some(region)), now);
         let receiver = receiver.expect("legal");

@@ -207,7 +207,7 @@ impl World {
                 let line = found(endpoint, &self.lines).expect("only these post");
                 self.done(line, tag, status, value);
             }
-            Completion::Notified { .. } => panic!("nobody notifies"),
+            other => panic!("nobody asked for {other:?}"),
         }
     }
 

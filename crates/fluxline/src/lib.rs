@@ -83,6 +83,8 @@ pub mod kernel;
 pub mod landing;
 pub mod measured;
 #[cfg(not(loom))]
+pub mod memory;
+#[cfg(not(loom))]
 mod open;
 pub mod pin;
 pub mod push;

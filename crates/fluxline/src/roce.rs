@@ -18,7 +18,7 @@ use fluxline_core::fabric::{
 use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use crate::clock;
-use crate::shm::private_memory;
+use crate::memory::OwnMemory;
 use crate::sys::{host, packet_sum};
 use crate::udp::{UdpPort, UdpPortConfig};
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
@@ -182,8 +182,8 @@ pub fn endpoint_config(name: &str) -> Result<EndpointConfig, RoceError> {
     let mut secret = [0; 16];
     host::random(&mut secret).map_err(RoceError::Secret)?;
     let allocate = Box::new(|bytes| -> Result<Arc<dyn Memory>, String> {
-        match private_memory(bytes) {
-            Ok(memory) => Ok(memory),
+        match OwnMemory::zeroed(bytes) {
+            Ok(memory) => Ok(Arc::new(memory)),
             Err(error) => Err(error.to_string()),
         }
     });
@@ -245,6 +245,18 @@ impl<P: Waiting> Fabric for RoceNode<P> {
 
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
         self.node.register(bytes)
+    }
+
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        self.node.register_own(memory)
+    }
+
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        self.node.view(region, see)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {

@@ -246,7 +246,7 @@ impl Sender {
             Completion::Broken { status, .. } => {
                 return Err(Error::PeerGone { how: format!("the gathering node: {status}") });
             }
-            Completion::Notified { .. } => {}
+            _ => {} // notifications are not asked for
         }
         Ok(())
     }

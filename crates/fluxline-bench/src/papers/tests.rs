@@ -148,6 +148,13 @@ impl Fabric for Damaging {
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
         self.inner.memory(region)
     }
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        self.inner.view(region, see)
+    }
     fn connect(&mut self, peer: &str, how: Reliability) -> Result<EndpointId, ConnectError> {
         self.inner.connect(peer, how)
     }

@@ -29,19 +29,16 @@ impl<P: Port> Node<P> {
     pub fn new(port: P, config: EndpointConfig) -> Node<P> {
         let limits = *port.limits();
         let frame_bytes = limits.frame_bytes_max.min(config.frame_bytes_max);
-        let capabilities = Capabilities {
-            link: limits.port,
-            operation_bytes_max: 1 << 30,
-            region_bytes_max: 1 << 40,
-            regions_max: REGIONS_MAX,
-            endpoints_max: config.endpoints_max.clamp(1, ENDPOINTS_MAX),
-            queue_max: QUEUE_MAX as u32,
-            windows: false,
-            atomics: true,
-            ordered: true,
-            crossover_bytes: 0,
-            death_noticed_within: Span::from_ns(config.death.as_ns() / 4 * 5),
-        };
+        let mut capabilities = Capabilities::new(limits.port);
+        capabilities.operation_bytes_max = 1 << 30;
+        capabilities.region_bytes_max = 1 << 40;
+        capabilities.regions_max = REGIONS_MAX;
+        capabilities.endpoints_max = config.endpoints_max.clamp(1, ENDPOINTS_MAX);
+        capabilities.queue_max = QUEUE_MAX as u32;
+        capabilities.own_memory = true;
+        capabilities.atomics = true;
+        capabilities.ordered = true;
+        capabilities.death_noticed_within = Span::from_ns(config.death.as_ns() / 4 * 5);
         let limits = Limits {
             capabilities,
             frame_bytes,

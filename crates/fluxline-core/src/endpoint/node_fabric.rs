@@ -47,6 +47,11 @@ impl<P: Port> Fabric for Node<P> {
         Ok(core.add_region(memory))
     }
 
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        self.core.room_for_region(memory.bytes())?;
+        Ok(self.core.add_region(memory))
+    }
+
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
         self.core.regions.export(region, name, grant)
     }
@@ -57,6 +62,14 @@ impl<P: Port> Fabric for Node<P> {
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
         self.core.regions.get(region).map(|own| Arc::clone(&own.memory))
+    }
+
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        self.core.regions.alone(region)?.view(see)
     }
 
     fn connect(
@@ -340,17 +353,6 @@ fn length(from: &Local<'_>) -> u64 {
 }
 
 impl<P: Port> Node<P> {
-    /// Makes a region of the caller's memory, which may refuse writes.
-    ///
-    /// A frame whose write is refused is counted. On a reliable connection its sender gets a
-    /// refusal.
-    ///
-    /// Errors: [`RegisterError`], but for those of memory.
-    pub fn adopt(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
-        self.core.room_for_region(memory.bytes())?;
-        Ok(self.core.add_region(memory))
-    }
-
     /// Returns true when an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {

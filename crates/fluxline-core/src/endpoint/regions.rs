@@ -106,6 +106,15 @@ impl Regions {
         self.all.get(region.0).ok_or(AccessError::UnknownRegion)
     }
 
+    /// Returns the memory of a region that nobody else holds, and that no peer may write.
+    pub fn alone(&mut self, region: RegionId) -> Result<&mut dyn Memory, AccessError> {
+        let own = self.all.get_mut(region.0).ok_or(AccessError::UnknownRegion)?;
+        if own.exported.as_ref().is_some_and(|(_, grant)| grant.rights.changes()) {
+            return Err(AccessError::Exported);
+        }
+        Arc::get_mut(&mut own.memory).ok_or(AccessError::InUse)
+    }
+
     /// Returns the memory of a slice, which must be inside its region.
     pub fn slice(&self, slice: Slice) -> Result<Arc<dyn Memory>, AccessError> {
         let memory = &self.get(slice.region)?.memory;

@@ -1,9 +1,12 @@
-//! Errors of the programming model, one type per call. Each variant says who can mend it.
+//! Errors of the programming model, one type per call. Each variant says who can mend it. All may
+//! get more variants.
 
 use super::region::Name;
+use super::work::Operation;
 
 /// The reason why a region could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegisterError {
     /// The caller's: the size is not possible.
     #[error("a region of {bytes} bytes is not possible; this link takes 1 to {max} bytes")]
@@ -19,6 +22,14 @@ pub enum RegisterError {
         /// The most that is possible.
         max: u32,
     },
+    /// The link's: it cannot use memory of the program ([`Capabilities::own_memory`]).
+    ///
+    /// [`Capabilities::own_memory`]: super::Capabilities::own_memory
+    #[error(
+        "this link cannot use memory of the program; let it allocate the region (`register`), and \
+         use the bytes in place (`view`)"
+    )]
+    OwnMemory,
     /// The host's: there is not enough memory.
     #[error("could not allocate memory for a region of {bytes} bytes: {reason}")]
     Memory {
@@ -31,6 +42,7 @@ pub enum RegisterError {
 
 /// The reason why a region could not be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExportError {
     /// The caller's: no such region, or withdrawn.
     #[error("this region does not exist, or was withdrawn")]
@@ -59,6 +71,7 @@ pub enum ExportError {
 
 /// The reason why memory could not be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AccessError {
     /// The caller's: no such region, withdrawn, or not imported (yet).
     #[error("this region does not exist, was withdrawn, or is not imported yet")]
@@ -82,6 +95,20 @@ pub enum AccessError {
     /// The owner's: the right was not granted.
     #[error("the region was exported without that right; its owner must grant it")]
     Rights,
+    /// The caller's: peers may write the bytes at any time.
+    #[error(
+        "the region is exported with a right to write; withdraw it, or export it for gets only"
+    )]
+    Exported,
+    /// The caller's: others hold the memory.
+    #[error("the region's memory is in use; drop its handles, and wait for work on the region")]
+    InUse,
+    /// The host's: there is not enough memory for a copy of the region.
+    #[error("there is not enough memory to view a region of {bytes} bytes; use its handle")]
+    Memory {
+        /// The region's size \[byte\].
+        bytes: u64,
+    },
     /// The caller's: a push ring's memory is written by the ring's producer alone.
     #[error("the region belongs to a push ring, which only its producer writes; register another")]
     PushRing,
@@ -89,6 +116,7 @@ pub enum AccessError {
 
 /// The reason why a connection could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The caller's: the name is not valid on this link.
     #[error("{peer:?} is not a node that this link can reach: {expected}")]
@@ -122,6 +150,7 @@ pub enum ConnectError {
 
 /// The reason why an import could not be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
     /// The caller's: no such endpoint, or not connected (any more).
     #[error("the endpoint is not connected")]
@@ -136,6 +165,7 @@ pub enum ImportError {
 
 /// The reason why work was not accepted. The arguments stay the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PostError {
     /// Temporary: the queue is full. Poll, then try again.
     #[error("the endpoint's queue is full; poll for completions, then post again")]
@@ -155,6 +185,12 @@ pub enum PostError {
     /// The caller's: operations with an answer need a reliable connection.
     #[error("an unreliable connection takes puts and messages only; connect reliably")]
     Unreliable,
+    /// The link's: it has no such operation.
+    #[error("this link has no operation of this kind ({operation:?}); see its capabilities")]
+    Unsupported {
+        /// The kind of operation.
+        operation: Operation,
+    },
     /// The caller's: there are too many bytes for one operation.
     #[error("{bytes} bytes are too many for one operation of this link; at most {max}")]
     TooLong {

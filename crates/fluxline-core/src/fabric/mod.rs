@@ -26,6 +26,8 @@ pub use region::{
 pub use work::{Completion, EndpointId, Level, Local, Operation, Reliability, Status, Work};
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
 
 use crate::{Moment, Span};
 
@@ -62,6 +64,16 @@ pub trait Fabric: Send {
     /// Errors: [`RegisterError`]. Cost: allocates and touches the memory.
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError>;
 
+    /// Makes a region of the program's own memory, without a copy, if the link can
+    /// ([`Capabilities::own_memory`]).
+    ///
+    /// The region shares the memory until it is withdrawn and its last work has ended. Memory that
+    /// refuses a write makes the link refuse the put. Errors: [`RegisterError`].
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        let _ = memory;
+        Err(RegisterError::OwnMemory)
+    }
+
     /// Lets peers with the grant's key import the region under `name`, with the grant's rights.
     ///
     /// Done at return. A region has one name at a time. Errors: [`ExportError`].
@@ -74,6 +86,14 @@ pub trait Fabric: Send {
 
     /// Returns the memory of an own region. It may be read and written while peers write it.
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError>;
+
+    /// Calls `see` with the bytes of an own region, which nobody else writes until it returns.
+    ///
+    /// In place where the memory can lend its bytes, else in a copy that is written back. Errors,
+    /// without a call: [`AccessError::Exported`] while peers have a right to write the region;
+    /// [`AccessError::InUse`] while the program or unfinished work holds its memory.
+    fn view(&mut self, region: RegionId, see: &mut dyn FnMut(&mut [u8]))
+    -> Result<(), AccessError>;
 
     // ---- peers ----
 
@@ -157,7 +177,7 @@ pub trait Fabric: Send {
 ///
 /// A copy may mix bytes from before and after such a write. A reader that sees a value of
 /// [`Memory::store`] with [`Memory::load`] sees all that was written before the store.
-pub trait Memory: Send + Sync {
+pub trait Memory: Any + Send + Sync {
     /// Returns the size \[byte\].
     fn bytes(&self) -> u64;
 
@@ -171,6 +191,24 @@ pub trait Memory: Send + Sync {
         None
     }
 
+    /// Checks that bytes are inside. Errors: [`AccessError::OutOfRegion`].
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), AccessError> {
+        let region_bytes = self.bytes();
+        if offset <= region_bytes && bytes <= region_bytes - offset {
+            Ok(())
+        } else {
+            Err(AccessError::OutOfRegion { offset, bytes, region_bytes })
+        }
+    }
+
+    /// Calls `see` with all bytes, which the exclusive borrow keeps from everybody else.
+    ///
+    /// Memory that cannot lend its bytes copies them out, and back. Errors: those of `read` and
+    /// `write`, and [`AccessError::Memory`].
+    fn view(&mut self, see: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
+        view_copy(self, see)
+    }
+
     /// Copies from `offset` into `into`. Errors: [`AccessError::OutOfRegion`].
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError>;
 
@@ -180,7 +218,7 @@ pub trait Memory: Send + Sync {
     /// Returns true when a write of `bytes` at `offset` is possible, now or later. A memory may
     /// have narrower bounds than the region. Changes nothing.
     fn admits(&self, offset: u64, bytes: u64) -> bool {
-        offset <= self.bytes() && bytes <= self.bytes() - offset
+        self.check(offset, bytes).is_ok()
     }
 
     /// Returns true when a write of `bytes` at `offset`, which [`Memory::admits`], is possible now:
@@ -205,8 +243,35 @@ pub trait Memory: Send + Sync {
     fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError>;
 }
 
+impl core::fmt::Debug for dyn Memory {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "{} bytes of memory", self.bytes())
+    }
+}
+
+/// Calls `see` with a copy of all bytes of a memory, and writes the copy back.
+///
+/// For memory that cannot lend its bytes. The caller ensures that nobody else writes meanwhile.
+/// Errors: those of `read` and `write`, and [`AccessError::Memory`].
+pub fn view_copy<M: Memory + ?Sized>(
+    memory: &M,
+    see: &mut dyn FnMut(&mut [u8]),
+) -> Result<(), AccessError> {
+    let bytes = memory.bytes();
+    let mut copy = Vec::new();
+    let count = usize::try_from(bytes).unwrap_or(usize::MAX);
+    copy.try_reserve_exact(count).map_err(|_| AccessError::Memory { bytes })?;
+    copy.resize(count, 0);
+    memory.read(0, &mut copy)?;
+    see(&mut copy);
+    memory.write(0, &copy)
+}
+
 /// The capabilities of a link, so that programs adapt instead of guessing.
+///
+/// Later versions may add fields: a link of another crate begins with [`Capabilities::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// The link's name, for reports: `shm`, `udp`, `sim:sci`.
     pub link: &'static str,
@@ -220,6 +285,10 @@ pub struct Capabilities {
     pub endpoints_max: u32,
     /// Operations that one endpoint takes before some complete.
     pub queue_max: u32,
+    /// The most pieces of one gather ([`Local::Gather`]).
+    pub pieces_max: u32,
+    /// [`Fabric::register_own`] makes regions of the program's memory.
+    pub own_memory: bool,
     /// [`Fabric::window`] maps peers' regions.
     pub windows: bool,
     /// Atomics of peers are atomic with respect to the owner's own atomics.
@@ -230,4 +299,36 @@ pub struct Capabilities {
     pub crossover_bytes: u64,
     /// The longest time from a peer's death to the report of its broken endpoints.
     pub death_noticed_within: Span,
+}
+
+impl Capabilities {
+    /// Returns those of a link that can do nothing: all limits are 0. A link sets its own.
+    ///
+    /// ```
+    /// # use fluxline_core::fabric::Capabilities;
+    /// const LINK: Capabilities = {
+    ///     let mut link = Capabilities::new("mine");
+    ///     link.operation_bytes_max = 1 << 20;
+    ///     link
+    /// };
+    /// # assert_eq!(LINK.link, "mine");
+    /// ```
+    #[must_use]
+    pub const fn new(link: &'static str) -> Capabilities {
+        Capabilities {
+            link,
+            operation_bytes_max: 0,
+            region_bytes_max: 0,
+            regions_max: 0,
+            endpoints_max: 0,
+            queue_max: 0,
+            pieces_max: 0,
+            own_memory: false,
+            windows: false,
+            atomics: false,
+            ordered: false,
+            crossover_bytes: 0,
+            death_noticed_within: Span::ZERO,
+        }
+    }
 }

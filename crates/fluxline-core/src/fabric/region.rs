@@ -86,6 +86,14 @@ impl Rights {
     pub const PUT: Rights = Rights { put: true, get: false, atomic: false };
 }
 
+impl Rights {
+    /// Returns true when peers may change the region.
+    #[must_use]
+    pub const fn changes(self) -> bool {
+        self.put || self.atomic
+    }
+}
+
 /// The terms on which a region is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {

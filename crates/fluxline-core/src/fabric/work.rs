@@ -40,6 +40,7 @@ pub enum Local<'a> {
 /// An operation. With `complete_at: None` it has a completion only if it fails (verbs call it
 /// unsignaled).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Work<'a> {
     /// Writes into the peer's region. With `notify`, the owner gets this value after the bytes are
     /// in place.
@@ -93,6 +94,7 @@ pub enum Work<'a> {
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Operation {
     /// [`Work::Put`].
     Put,
@@ -130,6 +132,7 @@ impl Work<'_> {
 
 /// The end of an operation, a connection or an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Status {
     /// The operation succeeded.
     #[error("done")]
@@ -185,7 +188,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status, in the order of its number (`status as u32`).
+    /// Every status, in the order of its number ([`Status::number`]).
     pub const ALL: [Status; 16] = [
         Status::Done,
         Status::NoSuchRegion,
@@ -205,6 +208,12 @@ impl Status {
         Status::NoResources,
     ];
 
+    /// Returns the status's number, which never changes: its index in [`Status::ALL`].
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
     /// Returns true when the status is [`Status::Done`].
     #[must_use]
     pub fn is_done(self) -> bool {
@@ -214,6 +223,7 @@ impl Status {
 
 /// A completion, as [`super::Fabric::poll`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Completion {
     /// Posted work is done or failed.
     Done {

@@ -14,7 +14,7 @@ use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
 use fluxline_core::SenderAddress;
 use fluxline_core::endpoint::counters::ConnectionCounters;
 use fluxline_core::endpoint::{EndpointConfig, StaticPeer, StaticRegion};
-use fluxline_core::fabric::{Completion, EndpointId, RegionId, Reliability, Rights};
+use fluxline_core::fabric::{Completion, EndpointId, Fabric, RegionId, Reliability, Rights};
 use fluxline_core::port::Port;
 use fluxline_core::roce::{Psn, QueuePair};
 use fluxline_daq::experiment::{self, Roce, Sender, SenderReliability, Source};
@@ -95,7 +95,7 @@ pub(super) fn open(source: &Source, roce: &Roce) -> Result<OpenInput, Error> {
         };
         let (announcer, slots) =
             landing_slots(roce.ring_bytes, roce.slot_bytes()).map_err(|error| wrong(&error))?;
-        let region = node.node().adopt(announcer.memory()).map_err(|error| wrong(&error))?;
+        let region = node.node().register_own(announcer.memory()).map_err(|error| wrong(&error))?;
         let peer = static_peer(roce, sender, region)
             .map_err(|text| Error::input(format_args!("source `{name}`: {text}")))?;
         let endpoint =

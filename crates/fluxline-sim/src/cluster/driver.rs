@@ -264,6 +264,12 @@ impl Driver {
         Ok(())
     }
 
+    /// Returns true if work or a message may still write this own region.
+    #[must_use]
+    pub fn fills(&self, region: RegionId) -> bool {
+        self.endpoints.iter().any(|end| end.fills(region))
+    }
+
     /// Takes a buffer for a message and sends its address to the peer.
     pub fn post_receive(
         &mut self,

@@ -204,6 +204,7 @@ impl Check<'_> {
                 (Act::Send { from: self.source(&from)? }, complete_at)
             }
             Work::Fence | Work::Flush => (Act::Flush, always),
+            other => return Err(PostError::Unsupported { operation: other.operation() }),
         };
         Ok(Queued { tag, act, level })
     }
@@ -287,6 +288,17 @@ impl Endpoint {
             waits_since: None,
             failed: None,
         }
+    }
+
+    /// Returns true if work or a message may still write this own region.
+    #[must_use]
+    pub fn fills(&self, region: RegionId) -> bool {
+        let work = self.queue.iter().chain(self.running.iter().map(|running| &running.queued));
+        let gets = work.filter_map(|queued| match queued.act {
+            Act::Get { into, .. } => Some(into),
+            _ => None,
+        });
+        gets.chain(self.receives.iter().map(|of| of.into)).any(|into| into.region == region)
     }
 
     /// Returns true if another piece of work is taken.

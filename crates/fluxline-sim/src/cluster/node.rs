@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_core::fabric::memory::View;
+use fluxline_core::fabric::memory::{View, zeroed};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Rights, Slice, Work,
+    Slice, Work, view_copy,
 };
 use fluxline_core::lock::Lock;
 use fluxline_core::{Moment, Span};
@@ -38,19 +38,19 @@ pub struct Node {
 
 /// Returns the capabilities of nodes on SCI.
 pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
-    Capabilities {
-        link: "sim:sci",
-        operation_bytes_max: OPERATION_BYTES_MAX,
-        region_bytes_max: REGION_BYTES_MAX,
-        regions_max: REGIONS_MAX,
-        endpoints_max: ENDPOINTS_MAX,
-        queue_max: QUEUE_MAX,
-        windows: true,
-        atomics: true,
-        ordered: true,
-        crossover_bytes,
-        death_noticed_within: DEATH_NOTICED_WITHIN,
-    }
+    let mut of = Capabilities::new("sim:sci");
+    of.operation_bytes_max = OPERATION_BYTES_MAX;
+    of.region_bytes_max = REGION_BYTES_MAX;
+    of.regions_max = REGIONS_MAX;
+    of.endpoints_max = ENDPOINTS_MAX;
+    of.queue_max = QUEUE_MAX;
+    of.own_memory = true;
+    of.windows = true;
+    of.atomics = true;
+    of.ordered = true;
+    of.crossover_bytes = crossover_bytes;
+    of.death_noticed_within = DEATH_NOTICED_WITHIN;
+    of
 }
 
 impl Node {
@@ -92,15 +92,45 @@ impl Fabric for Node {
         if bytes == 0 || bytes > max {
             return Err(RegisterError::Size { bytes, max });
         }
+        let reason = || "there is not enough memory".to_owned();
+        let memory =
+            zeroed(bytes).ok_or_else(|| RegisterError::Memory { bytes, reason: reason() })?;
+        self.register_own(memory)
+    }
+
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        let (bytes, max) = (memory.bytes(), REGION_BYTES_MAX);
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
         self.act(|_, hands| {
             if hands.space.regions() >= REGIONS_MAX as usize {
                 return Err(RegisterError::TooMany { max: REGIONS_MAX });
             }
-            hands.space.register(bytes).ok_or_else(|| RegisterError::Memory {
+            hands.space.register(memory).ok_or_else(|| RegisterError::Memory {
                 bytes,
-                reason: "there is not so much memory, or address".into(),
+                reason: "the addresses of the simulated node are used up".into(),
             })
         })
+    }
+
+    /// Views a copy: other nodes of the world go on meanwhile.
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        let memory = self.act(|driver, hands| {
+            let own = hands.space.region(region)?;
+            if own.exported.as_ref().is_some_and(|(_, grant)| grant.rights.changes()) {
+                return Err(AccessError::Exported);
+            }
+            if Arc::strong_count(&own.words) > 1 || driver.fills(region) {
+                return Err(AccessError::InUse);
+            }
+            Ok(Arc::clone(&own.words))
+        })?;
+        view_copy(&*memory, see)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
@@ -119,16 +149,14 @@ impl Fabric for Node {
 
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
         self.act(|_, hands| {
-            let found = hands.space.region_mut(region)?;
-            (found.withdrawn, found.exported) = (true, None);
+            hands.space.region_mut(region)?.withdraw();
             Ok(())
         })
     }
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
         let world = self.world.lock();
-        let words = Arc::clone(&world.machine(self.index).space().region(region)?.words);
-        Ok(Arc::new(View { words, rights: Rights::ALL }))
+        Ok(Arc::clone(&world.machine(self.index).space().region(region)?.words))
     }
 
     fn connect(

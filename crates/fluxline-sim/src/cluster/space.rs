@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fluxline_core::fabric::memory::Words;
-use fluxline_core::fabric::{AccessError, Grant, Name, RegionId, Rights, Slice};
+use fluxline_core::fabric::{AccessError, Grant, Memory, Name, RegionId, Rights, Slice};
 
 use super::address::{
     AddressRange, CREDIT_AT, MAIL_AT, PAGE_BYTES, REGIONS_AT, REGIONS_END, REGISTERS_AT,
@@ -25,12 +25,22 @@ use crate::sci::{NodeId, Status};
 pub struct Region {
     /// The first address.
     pub base: u64,
-    /// Its memory.
-    pub words: Arc<Words>,
+    /// Its memory; none of it once it was ended.
+    pub words: Arc<dyn Memory>,
+    /// Its size \[byte\].
+    pub bytes: u64,
     /// Under which name and on which terms.
     pub exported: Option<(Name, Grant)>,
     /// True if it was ended.
     pub withdrawn: bool,
+}
+
+impl Region {
+    /// Ends the region; its memory is its other holders'.
+    pub fn withdraw(&mut self) {
+        (self.withdrawn, self.exported) = (true, None);
+        self.words = Arc::new(Words::default());
+    }
 }
 
 /// All that other nodes can reach of one node.
@@ -55,19 +65,20 @@ pub struct NodeSpace {
 }
 
 impl NodeSpace {
-    /// Adds a region. Returns `None` if memory or addresses do not suffice.
-    pub fn register(&mut self, bytes: u64) -> Option<RegionId> {
-        let base = self.regions.last().map_or(REGIONS_AT, |last| {
-            (last.base + last.words.bytes()).next_multiple_of(PAGE_BYTES)
-        });
-        if bytes > REGIONS_END - base {
-            return None;
-        }
-        let words = Arc::new(Words::zeroed(bytes)?);
+    /// Adds a region of this memory. Returns `None` if the addresses do not suffice.
+    pub fn register(&mut self, words: Arc<dyn Memory>) -> Option<RegionId> {
+        let (base, bytes) = (self.free_base(words.bytes())?, words.bytes());
         let number = self.regions.len();
         self.bases.insert(base, number);
-        self.regions.push(Region { base, words, exported: None, withdrawn: false });
+        self.regions.push(Region { base, words, bytes, exported: None, withdrawn: false });
         Some(RegionId(number as u32))
+    }
+
+    /// Returns the first address of the next region, if it has room for this many bytes.
+    fn free_base(&self, bytes: u64) -> Option<u64> {
+        let after = |last: &Region| (last.base + last.bytes).next_multiple_of(PAGE_BYTES);
+        let base = self.regions.last().map_or(REGIONS_AT, after);
+        (bytes <= REGIONS_END - base).then_some(base)
     }
 
     /// Regions so far, withdrawn ones too.
@@ -108,7 +119,7 @@ impl NodeSpace {
     pub fn find(&self, offset: u64) -> Option<(RegionId, u64)> {
         let (&base, &number) = self.bases.range(..=offset).next_back()?;
         let region = &self.regions[number];
-        let inside = offset - base <= region.words.bytes() && !region.withdrawn;
+        let inside = offset - base <= region.bytes && !region.withdrawn;
         inside.then_some((RegionId(number as u32), offset - base))
     }
 
@@ -179,17 +190,17 @@ impl NodeSpace {
         offset: u64,
         bytes: u64,
         right: impl Fn(Rights) -> bool,
-    ) -> Result<(&Words, u64), Status> {
+    ) -> Result<(&dyn Memory, u64), Status> {
         let (number, at) = self.find(offset).ok_or(Status::Address)?;
         let region = &self.regions[number.0 as usize];
         region.words.check(at, bytes).map_err(|_| Status::Address)?;
         let imported = self.imports.contains_key(&(source, number.0));
         let rights = region.exported.as_ref().map(|of| of.1.rights).filter(|_| imported);
-        if rights.is_some_and(right) { Ok((&region.words, at)) } else { Err(Status::Type) }
+        if rights.is_some_and(right) { Ok((&*region.words, at)) } else { Err(Status::Type) }
     }
 
     /// A receive buffer that the source may write and that holds the bytes.
-    fn buffer(&self, source: NodeId, offset: u64, bytes: u64) -> Option<(&Words, u64)> {
+    fn buffer(&self, source: NodeId, offset: u64, bytes: u64) -> Option<(&dyn Memory, u64)> {
         let holds = |of: &&(NodeId, AddressRange)| {
             let (whose, place) = **of;
             let inside = offset >= place.offset && offset - place.offset <= place.bytes;
@@ -197,7 +208,7 @@ impl NodeSpace {
         };
         self.buffers.iter().find(holds)?;
         let (number, at) = self.find(offset)?;
-        Some((&self.regions[number.0 as usize].words, at))
+        Some((&*self.regions[number.0 as usize].words, at))
     }
 
     fn write_control(&mut self, source: NodeId, offset: u64, data: &[u8]) -> Result<(), Status> {
@@ -273,6 +284,7 @@ impl Space for NodeSpace {
 
 #[cfg(test)]
 mod tests {
+    use fluxline_core::fabric::memory::zeroed;
     use fluxline_core::fabric::{Grant, Key, Name, RegionId, Rights, Slice};
 
     use super::{AddressRange, CREDIT_AT, MAIL_AT, NodeSpace, Space};
@@ -285,7 +297,7 @@ mod tests {
     /// A region of 100 byte with these rights, imported by `PEER`, and where it lies.
     fn exported(rights: Rights) -> (NodeSpace, RegionId, u64) {
         let mut space = NodeSpace::default();
-        let region = space.register(100).expect("memory");
+        let region = space.register(zeroed(100).expect("memory")).expect("room");
         let grant = Grant { rights, key: Key(1) };
         let name = Name::parse("samples").expect("a name");
         space.region_mut(region).expect("own").exported = Some((name, grant));
@@ -353,7 +365,7 @@ mod tests {
     #[test]
     fn a_receive_buffer_is_open_to_its_peer_alone_and_only_while_it_waits() {
         let (mut space, _, _) = exported(Rights::default());
-        let region = space.register(64).expect("memory");
+        let region = space.register(zeroed(64).expect("memory")).expect("room");
         let place = space.place(Slice { region, offset: 8, bytes: 16 }).expect("inside");
         space.open_buffer(PEER, place);
         assert_eq!(space.write(PEER, place.offset, &[1; 16]), Ok(()));
@@ -383,8 +395,9 @@ mod tests {
     #[test]
     fn regions_lie_apart_and_are_found_by_their_addresses() {
         let mut space = NodeSpace::default();
-        let regions: Vec<RegionId> =
-            [1, 4096, 4097, 8].map(|bytes| space.register(bytes).expect("memory")).into();
+        let regions: Vec<RegionId> = [1, 4096, 4097, 8]
+            .map(|bytes| space.register(zeroed(bytes).expect("memory")).expect("room"))
+            .into();
         let mut ends = 0;
         for &region in &regions {
             let of = space.region(region).expect("own");
@@ -393,7 +406,7 @@ mod tests {
             assert_eq!(space.find(ends - 1), Some((region, of.words.bytes() - 1)));
         }
         assert_eq!(space.find(0), None);
-        assert_eq!(space.register(1 << 48), None, "no such address");
+        assert_eq!(space.free_base(1 << 48), None, "no such address");
         let slice = Slice { region: regions[1], offset: 4000, bytes: 96 };
         let base = space.region(regions[1]).expect("own").base;
         assert_eq!(space.place(slice), Ok(AddressRange { offset: base + 4000, bytes: 96 }));

@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fluxline_core::Moment;
-use fluxline_core::fabric::Completion;
-use fluxline_core::fabric::memory::Words;
+use fluxline_core::fabric::{Completion, Memory};
 
 use super::dump_file::DumpFile;
 use super::entry::Entry;
@@ -196,7 +195,7 @@ impl World {
 
     /// The memory of the region that lies at an address.
     #[must_use]
-    pub fn words_at(&self, node: NodeId, offset: u64) -> Option<Arc<Words>> {
+    pub fn words_at(&self, node: NodeId, offset: u64) -> Option<Arc<dyn Memory>> {
         let machine = self.machines.iter().find(|machine| machine.id == node)?;
         let (region, _) = machine.space().find(offset)?;
         machine.space().region(region).ok().map(|region| Arc::clone(&region.words))

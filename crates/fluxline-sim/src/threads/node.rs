@@ -123,6 +123,18 @@ impl Fabric for ThreadNode {
         self.of_mut().register(bytes)
     }
 
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        self.of_mut().register_own(memory)
+    }
+
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        self.of_mut().view(region, see)
+    }
+
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
         self.of_mut().export(region, name, grant)
     }

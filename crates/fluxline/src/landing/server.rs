@@ -234,7 +234,7 @@ impl RingServer {
         keeper: RingKeeper,
         export: RingExport,
     ) -> Result<RingServer, RingExportError> {
-        let region = node.adopt(keeper.memory())?;
+        let region = node.register_own(keeper.memory())?;
         node.export(region, export.name, Grant { rights: Rights::PUT, key: export.key })?;
         node.admit_one(region)?;
         Ok(RingServer {

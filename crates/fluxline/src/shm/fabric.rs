@@ -68,6 +68,18 @@ impl Fabric for Shm {
         Ok(Arc::new(self.own(region)?.view()))
     }
 
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        let own = self.regions.get_mut(region.0).ok_or(AccessError::UnknownRegion)?;
+        if own.is_ring {
+            return Err(AccessError::PushRing);
+        }
+        own.view_bytes(see)
+    }
+
     fn connect(
         &mut self,
         peer: &str,
@@ -158,6 +170,7 @@ impl Fabric for Shm {
                 (true, Ok(0))
             }
             Work::Flush => return self.flush(endpoint, tag),
+            other => return Err(PostError::Unsupported { operation: other.operation() }),
         };
         match ended {
             Ok(_) if !wanted => {}

@@ -39,8 +39,6 @@ pub use huge::HugePages;
 use directory::Directory;
 use endpoint::{CompletionQueue, Endpoint, Peer};
 use node::{Claimer, End, NodeFile, Phase, SLOTS};
-#[cfg(not(loom))]
-pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 use table::{SLOTS_MAX, Table};
 
@@ -59,18 +57,19 @@ const QUEUE_MAX: usize = 256;
 /// Most turns to read a dead peer's connection to its end: a channel holds fewer records.
 const TURNS_FOR_DEAD: u32 = 1024;
 
-const CAPABILITIES: Capabilities = Capabilities {
-    link: "shm",
-    operation_bytes_max: 1 << 40,
-    region_bytes_max: 1 << 40,
-    regions_max: SLOTS_MAX,
-    endpoints_max: SLOTS_MAX,
-    queue_max: QUEUE_MAX as u32,
-    windows: true,
-    atomics: true,
-    ordered: true,
-    crossover_bytes: u64::MAX,
-    death_noticed_within: Span::from_ms(100),
+const CAPABILITIES: Capabilities = {
+    let mut of = Capabilities::new("shm");
+    of.operation_bytes_max = 1 << 40;
+    of.region_bytes_max = 1 << 40;
+    of.regions_max = SLOTS_MAX;
+    of.endpoints_max = SLOTS_MAX;
+    of.queue_max = QUEUE_MAX as u32;
+    of.windows = true;
+    of.atomics = true;
+    of.ordered = true;
+    of.crossover_bytes = u64::MAX;
+    of.death_noticed_within = Span::from_ms(100);
+    of
 };
 
 const _: () = assert!(cfg!(loom) || SLOTS_MAX as u64 == SLOTS, "as many can connect as be kept");
@@ -221,10 +220,12 @@ impl Shm {
                 Err(error) => return Err(error),
             }
         };
+        let mut capabilities = CAPABILITIES;
+        capabilities.crossover_bytes = config.crossover_bytes;
         Ok(Shm {
             name: node.clone(),
             directory,
-            capabilities: Capabilities { crossover_bytes: config.crossover_bytes, ..CAPABILITIES },
+            capabilities,
             config,
             own,
             regions: Table::default(),

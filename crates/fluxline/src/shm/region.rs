@@ -54,7 +54,7 @@ impl OwnRegion {
         let all = HEADER_BYTES + bytes;
         let size = usize::try_from(all).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
         let file = directory.unnamed(all, pages)?;
-        let map = Arc::new(SharedMap::of_file(file.as_fd(), size, Access::ReadWrite)?);
+        let map = Arc::new(SharedMap::of_own_file(file.as_fd(), size)?);
         let set = |place, value| map.word(place).store(value, Ordering::Relaxed);
         set(at::LAYOUT, LAYOUT);
         set(at::BYTES, bytes);
@@ -74,6 +74,9 @@ impl OwnRegion {
     /// Stores the rights and the key for importers.
     pub fn grant(&self, grant: Grant) {
         let Rights { put, get, atomic } = grant.rights;
+        if grant.rights.changes() {
+            self.map.share();
+        }
         let rights = u64::from(put) | u64::from(get) << 1 | u64::from(atomic) << 2;
         self.map.word(at::RIGHTS).store(rights, Ordering::Relaxed);
         self.map.word(at::KEY).store(grant.key.0, Ordering::Release);
@@ -99,6 +102,13 @@ impl OwnRegion {
     /// Returns the offset of the bytes in the mapping.
     pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
         place_in(self.bytes, offset, bytes)
+    }
+
+    /// Calls `see` with the bytes, unless others may use them.
+    pub fn view_bytes(&mut self, see: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
+        let map = Arc::get_mut(&mut self.map).ok_or(AccessError::InUse)?;
+        see(map.view(HEADER_BYTES).ok_or(AccessError::Exported)?);
+        Ok(())
     }
 
     /// Returns the owner's view: everything is allowed, except writing to a push ring.
@@ -192,17 +202,6 @@ impl Imported {
     pub fn is_withdrawn(&self) -> bool {
         self.view.map.word(at::WITHDRAWN).load(Ordering::Acquire) != 0 // SYNC withdrawn <- withdraw
     }
-}
-
-/// Makes memory that other processes do not map, for links that deliver bytes in other ways. Cost:
-/// touches the memory.
-#[cfg(not(loom))]
-pub(crate) fn private_memory(bytes: u64) -> std::io::Result<Arc<dyn Memory>> {
-    let too_much = std::io::ErrorKind::OutOfMemory;
-    let all = HEADER_BYTES.checked_add(bytes).ok_or(too_much)?;
-    let map = SharedMap::anonymous(usize::try_from(all).map_err(|_| too_much)?)?;
-    let (map, refusal) = (Arc::new(map), AccessError::Rights);
-    Ok(Arc::new(View { map, bytes, rights: Rights::ALL, refusal }))
 }
 
 /// Returns the offset of the bytes in the mapping of a region.

@@ -1,25 +1,41 @@
 //! Memory that several processes share: one mapping, bounds checked, unmapped when dropped.
 //!
-//! The bytes may change under a reader at any time: another process has them too. So no safe
-//! function here returns a reference to bytes of the mapping; they are copied in and out
-//! (foreign.rs), and words are atomic. A caller that needs bytes in place (`lend`) must ensure that
-//! they are not written. Under loom the same interface uses modelled memory: map_loom.rs. Source:
-//! Linux man-pages mmap(2).
+//! The bytes may change under a reader at any time: another process has them too. So bytes are
+//! copied in and out (foreign.rs), and words are atomic. A caller that needs bytes in place (`lend`)
+//! must ensure that they are not written. Only memory that no other process can write lends them
+//! all, to the one owner of the mapping (`view`). Under loom the same interface uses modelled memory: map_loom.rs. Source:
+//! Linux man-pages mmap(2), madvise(2).
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
 use super::foreign::{self, LINE_UP_MIN};
-use super::shared::Access;
-use super::shim::{AtomicU32, AtomicU64, Ordering};
+use super::shared::{Access, Pages};
+use super::shim::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// A shared mapping of a file.
+/// A shared mapping of a file, or memory of this process with the same interface.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
     base: NonNull<u8>,
     bytes: usize,
     writable: bool,
+    backing: Backing,
+    /// No other process can write the bytes.
+    is_own: AtomicBool,
+}
+
+/// The allocation behind a [`SharedMap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backing {
+    /// Mapped by the kernel.
+    Mapping,
+    /// A `Box<[u64]>` of this many words.
+    Words(usize),
+    /// A block with `heap_layout`.
+    #[cfg(all(test, miri))]
+    Block,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; all access is by raw copies and
@@ -58,20 +74,90 @@ impl SharedMap {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedMap { base, bytes, writable })
+        Ok(SharedMap { base, bytes, writable, backing: Backing::Mapping, is_own: false.into() })
+    }
+
+    /// Maps all `bytes` of a file that only this process has, and that is not mapped yet.
+    ///
+    /// Call [`SharedMap::share`] before another process may write the file.
+    pub(crate) fn of_own_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<SharedMap> {
+        let map = SharedMap::of_file(file, bytes, Access::ReadWrite)?;
+        map.is_own.store(true, Ordering::Relaxed);
+        Ok(map)
     }
 
     /// Zeroed memory of this process and its children.
     pub(crate) fn anonymous(bytes: usize) -> io::Result<SharedMap> {
+        SharedMap::without_file(bytes, libc::MAP_SHARED | libc::MAP_POPULATE)
+    }
+
+    /// Zeroed memory of this process alone.
+    pub(crate) fn private(bytes: usize, pages: Pages) -> io::Result<SharedMap> {
+        let map = match pages {
+            Pages::Small => SharedMap::without_file(bytes, libc::MAP_PRIVATE | libc::MAP_POPULATE)?,
+            Pages::Huge => {
+                let map = SharedMap::without_file(bytes, libc::MAP_PRIVATE)?;
+                // SAFETY: advice about the mapping that was just made; a host without huge pages
+                // keeps small ones, and pages that are not made now are made at first use.
+                unsafe {
+                    libc::madvise(map.base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+                    libc::madvise(map.base.as_ptr().cast(), bytes, libc::MADV_POPULATE_WRITE);
+                }
+                map
+            }
+        };
+        map.is_own.store(true, Ordering::Relaxed);
+        Ok(map)
+    }
+
+    fn without_file(bytes: usize, flags: libc::c_int) -> io::Result<SharedMap> {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        let flags = flags | libc::MAP_ANONYMOUS;
         // SAFETY: the kernel chooses the address, so nothing mapped before is touched.
         let base = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedMap { base, bytes, writable: true })
+        let (backing, is_own) = (Backing::Mapping, false.into());
+        Ok(SharedMap { base, bytes, writable: true, backing, is_own })
+    }
+
+    /// Takes words of this process.
+    pub(crate) fn of_words(words: Box<[u64]>) -> SharedMap {
+        let (count, bytes) = (words.len(), size_of_val(&*words));
+        let base = NonNull::from(Box::leak(words)).cast();
+        let (backing, is_own) = (Backing::Words(count), true.into());
+        SharedMap { base, bytes, writable: true, backing, is_own }
+    }
+
+    /// Returns the words of [`SharedMap::of_words`]; `Err`: it is another kind of memory.
+    pub(crate) fn into_words(self) -> Result<Box<[u64]>, SharedMap> {
+        let Backing::Words(count) = self.backing else { return Err(self) };
+        let words = ManuallyDrop::new(self).base.cast::<u64>();
+        // SAFETY: made of a box of this many words by `of_words`, and not dropped.
+        Ok(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(words.as_ptr(), count)) })
+    }
+
+    /// Ends the ownership of the bytes: other processes may write them from now on.
+    pub(crate) fn share(&self) {
+        self.is_own.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns all bytes from `offset` on; `None`: other processes may write them.
+    ///
+    /// # Panics
+    /// When the offset is not inside.
+    pub(crate) fn view(&mut self, offset: u64) -> Option<&mut [u8]> {
+        if !self.is_own.load(Ordering::Relaxed) {
+            return None;
+        }
+        let bytes = self.bytes - offset as usize;
+        let start = self.at(offset, bytes);
+        // SAFETY: inside (asserted), initialised (zeroed or words) and writable (only such memory
+        // is owned). No other process writes it (`is_own`), and nobody in this process: the borrow
+        // of `self` is exclusive, and references and copies need one of it.
+        Some(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), bytes) })
     }
 
     /// Zeroed memory for a test: mapped, or from the heap where nothing can be mapped (Miri).
@@ -88,12 +174,18 @@ impl SharedMap {
         // SAFETY: no test asks for zero bytes.
         let base = unsafe { std::alloc::alloc_zeroed(heap_layout(bytes as usize)) };
         let base = NonNull::new(base).expect("memory");
-        SharedMap { base, bytes: bytes as usize, writable: true }
+        let (backing, is_own) = (Backing::Block, false.into());
+        SharedMap { base, bytes: bytes as usize, writable: true, backing, is_own }
     }
 
     /// Returns its address in this process.
     pub(crate) fn address(&self) -> usize {
         self.base.as_ptr().addr()
+    }
+
+    /// Returns its size \[byte\].
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes as u64
     }
 
     /// Returns true if it may be written.
@@ -124,7 +216,7 @@ impl SharedMap {
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "a word at {offset}");
         let word = self.at(offset, 8).cast::<AtomicU64>();
-        // SAFETY: inside and aligned (asserted; the base is page-aligned); mapped while `self`
+        // SAFETY: inside and aligned (asserted; the base is that of a page or of words); mapped while `self`
         // lives; AtomicU64 allows any bit pattern and concurrent change. A store to a read-only
         // mapping would fault, not corrupt: callers check `is_writable` first.
         unsafe { word.as_ref() }
@@ -292,16 +384,22 @@ impl SharedMap {
 
 impl Drop for SharedMap {
     fn drop(&mut self) {
-        #[cfg(not(all(test, miri)))]
-        // SAFETY: mapped in `of_file` with this length; no reference outlives `self`.
-        unsafe {
-            libc::munmap(self.base.as_ptr().cast(), self.bytes)
-        };
-        #[cfg(all(test, miri))]
-        // SAFETY: allocated in `for_test`, the only way to a map here, with this layout.
-        unsafe {
-            std::alloc::dealloc(self.base.as_ptr(), heap_layout(self.bytes))
-        };
+        match self.backing {
+            Backing::Mapping => {
+                // SAFETY: mapped here with this length; no reference outlives `self`.
+                unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+            }
+            Backing::Words(count) => {
+                let words = ptr::slice_from_raw_parts_mut(self.base.cast().as_ptr(), count);
+                // SAFETY: made of a box of this many words by `of_words`; dropped once.
+                drop::<Box<[u64]>>(unsafe { Box::from_raw(words) });
+            }
+            #[cfg(all(test, miri))]
+            // SAFETY: allocated in `for_test` with this layout.
+            Backing::Block => unsafe {
+                std::alloc::dealloc(self.base.as_ptr(), heap_layout(self.bytes));
+            },
+        }
     }
 }
 

@@ -42,6 +42,16 @@ impl SharedMap {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub(crate) fn of_own_file(_: BorrowedFd<'_>, _: usize) -> io::Result<SharedMap> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn share(&self) {}
+
+    pub(crate) fn view(&mut self, _: u64) -> Option<&mut [u8]> {
+        None
+    }
+
     /// Makes zeroed memory of a multiple of 8 bytes; call it inside a model.
     #[cfg(test)]
     pub(crate) fn for_test(bytes: u64) -> SharedMap {

@@ -8,6 +8,7 @@ pub mod endings;
 mod joined;
 pub mod laws;
 mod nobody;
+pub mod own;
 pub mod rings;
 pub mod script;
 
@@ -61,6 +62,15 @@ macro_rules! conformance {
                 time_never_goes_back_and_a_wait_is_not_longer_than_asked,
                 identifiers_are_never_used_again,
                 a_window_is_the_region_itself,
+            );
+
+            $crate::conformance!(@each own, $make,
+                own_memory_is_the_region_itself,
+                own_memory_comes_back,
+                empty_own_memory_is_refused,
+                a_view_is_the_region_itself,
+                a_view_is_refused_while_others_may_write,
+                work_under_way_does_not_change_a_view,
             );
 
             mod rings {

@@ -2,25 +2,13 @@
 
 use alloc::sync::Arc;
 
+use crate::Moment;
 use crate::fabric::*;
-use crate::{Moment, Span};
 
 /// Refuses every call.
 pub(super) struct Nobody;
 
-const CAPABILITIES: Capabilities = Capabilities {
-    link: "none",
-    operation_bytes_max: 0,
-    region_bytes_max: 0,
-    regions_max: 0,
-    endpoints_max: 0,
-    queue_max: 0,
-    windows: false,
-    atomics: false,
-    ordered: false,
-    crossover_bytes: 0,
-    death_noticed_within: Span::ZERO,
-};
+const CAPABILITIES: Capabilities = Capabilities::new("none");
 
 impl Fabric for Nobody {
     fn capabilities(&self) -> &Capabilities {
@@ -40,6 +28,10 @@ impl Fabric for Nobody {
     }
 
     fn memory(&self, _: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        Err(AccessError::UnknownRegion)
+    }
+
+    fn view(&mut self, _: RegionId, _: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
         Err(AccessError::UnknownRegion)
     }
 

@@ -4,8 +4,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::joined::{Joined, Pair, Side};
+use crate::fabric::memory::zeroed;
 use crate::fabric::{
-    Completion, Level, Local, Operation, PostError, RegionId, RemoteId, Slice, Status, Target, Work,
+    Completion, Fabric, Level, Local, Operation, PostError, RegionId, RemoteId, Slice, Status,
+    Target, Work,
 };
 use crate::random::Draw;
 
@@ -55,11 +57,19 @@ pub fn random_scripts(seed: u64, mut make: impl FnMut() -> Pair) {
     }
 }
 
+/// Registers memory of the program where the link can, else its own.
+fn own_region(fabric: &mut dyn Fabric) -> RegionId {
+    if !fabric.capabilities().own_memory {
+        return fabric.register(REGION_BYTES).expect("memory");
+    }
+    fabric.register_own(zeroed(REGION_BYTES).expect("memory")).expect("room")
+}
+
 impl Script {
     fn new(pair: Pair, seed: u64) -> Script {
         let mut joined = Joined::new(pair);
         let (region, remote) = joined.shared("script", REGION_BYTES);
-        let own = joined.pair.left.register(REGION_BYTES).expect("memory");
+        let own = own_region(&mut *joined.pair.left);
         let inbox = joined.pair.right.register(BUFFERS * BUFFER_BYTES).expect("memory");
         let blank = || vec![0; REGION_BYTES as usize];
         Script {

@@ -212,5 +212,9 @@ fn status_of(error: AccessError) -> Status {
         AccessError::OutOfRegion { .. } => Status::OutOfRegion,
         AccessError::Unaligned { .. } => Status::Unaligned,
         AccessError::Rights | AccessError::PushRing => Status::Rights,
+        // Of views, which do no work.
+        AccessError::Exported | AccessError::InUse | AccessError::Memory { .. } => {
+            Status::Transport
+        }
     }
 }

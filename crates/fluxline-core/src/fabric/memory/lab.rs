@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::super::Memory;
 use super::super::error::AccessError;
 use super::super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
 use super::super::work::{Completion, EndpointId, Operation, Reliability, Status};
@@ -36,9 +37,17 @@ pub(super) struct Node {
 
 /// A region of a node.
 pub(super) struct Region {
-    pub words: Arc<Words>,
+    pub words: Arc<dyn Memory>,
     pub exported: Option<(Name, Grant)>,
     pub withdrawn: bool,
+}
+
+impl Region {
+    /// Ends the region; its memory is its other holders'.
+    pub fn withdraw(&mut self) {
+        (self.withdrawn, self.exported) = (true, None);
+        self.words = Arc::new(Words::default());
+    }
 }
 
 /// The phase of a connection.
@@ -89,6 +98,22 @@ impl Node {
 
     pub fn check_slice(&self, slice: Slice) -> Result<(), AccessError> {
         self.region(slice.region)?.words.check(slice.offset, slice.bytes)
+    }
+
+    /// Returns the memory of a region that nobody else writes now.
+    pub fn alone(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        let own = self.region(region)?;
+        if own.exported.as_ref().is_some_and(|(_, grant)| grant.rights.changes()) {
+            return Err(AccessError::Exported);
+        }
+        let written = |of: &Endpoint| {
+            of.queue.iter().any(|queued| queued.fills() == Some(region))
+                || of.receives.iter().any(|(_, into)| into.region == region)
+        };
+        if Arc::strong_count(&own.words) > 1 || self.endpoints.iter().any(written) {
+            return Err(AccessError::InUse);
+        }
+        Ok(Arc::clone(&own.words))
     }
 
     /// Returns the number of the region exported under a name.
@@ -210,8 +235,6 @@ impl Shared {
         }
         let node = &mut self.nodes[node];
         node.dead = true;
-        for region in &mut node.regions {
-            (region.withdrawn, region.exported) = (true, None);
-        }
+        node.regions.iter_mut().for_each(Region::withdraw);
     }
 }

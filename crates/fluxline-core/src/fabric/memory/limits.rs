@@ -10,6 +10,8 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     regions_max: 4096,
     endpoints_max: 4096,
     queue_max: 64,
+    pieces_max: 64,
+    own_memory: true,
     windows: true,
     atomics: true,
     ordered: true,

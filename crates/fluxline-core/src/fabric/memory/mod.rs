@@ -45,9 +45,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 
 use super::error::{AccessError, ConnectError, ExportError, ImportError, PostError, RegisterError};
-use super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
+use super::region::{Grant, Key, Name, RegionId, RemoteId, Slice};
 use super::work::{Completion, EndpointId, Operation, Reliability, Status, Work};
-use super::{Capabilities, Fabric, Memory};
+use super::{Capabilities, Fabric, Memory, view_copy};
 use crate::Moment;
 use crate::lock::Lock;
 use lab::{Ending, Phase, Shared};
@@ -58,8 +58,7 @@ pub use words::{View, Words};
 /// failed.
 #[must_use]
 pub fn zeroed(bytes: u64) -> Option<Arc<dyn Memory>> {
-    let words = Arc::new(words::Words::zeroed(bytes)?);
-    Some(Arc::new(View { words, rights: Rights::ALL }))
+    Some(Arc::new(Words::zeroed(bytes)?))
 }
 
 /// The lab that joins the nodes.
@@ -107,18 +106,24 @@ impl Fabric for MemoryFabric {
         if bytes == 0 || bytes > max {
             return Err(RegisterError::Size { bytes, max });
         }
+        let reason = || String::from("there is not enough memory");
+        let memory =
+            zeroed(bytes).ok_or_else(|| RegisterError::Memory { bytes, reason: reason() })?;
+        self.register_own(memory)
+    }
+
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        let (bytes, max) = (memory.bytes(), CAPABILITIES.region_bytes_max);
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
         let mut shared = self.shared.lock();
         let node = &mut shared.nodes[self.node];
-        if node.regions.iter().filter(|region| !region.withdrawn).count()
-            >= CAPABILITIES.regions_max as usize
-        {
+        let living = node.regions.iter().filter(|region| !region.withdrawn).count();
+        if living >= CAPABILITIES.regions_max as usize {
             return Err(RegisterError::TooMany { max: CAPABILITIES.regions_max });
         }
-        let words = words::Words::zeroed(bytes).ok_or_else(|| RegisterError::Memory {
-            bytes,
-            reason: String::from("there is not enough memory"),
-        })?;
-        node.regions.push(lab::Region { words: Arc::new(words), exported: None, withdrawn: false });
+        node.regions.push(lab::Region { words: memory, exported: None, withdrawn: false });
         Ok(RegionId(node.regions.len() as u32 - 1))
     }
 
@@ -138,16 +143,23 @@ impl Fabric for MemoryFabric {
 
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
         let mut shared = self.shared.lock();
-        let region = shared.nodes[self.node].region_mut(region)?;
-        region.withdrawn = true;
-        region.exported = None;
+        shared.nodes[self.node].region_mut(region)?.withdraw();
         Ok(())
     }
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
         let shared = self.shared.lock();
-        let words = Arc::clone(&shared.nodes[self.node].region(region)?.words);
-        Ok(Arc::new(View { words, rights: Rights::ALL }))
+        Ok(Arc::clone(&shared.nodes[self.node].region(region)?.words))
+    }
+
+    /// Views a copy: other nodes of the lab go on meanwhile.
+    fn view(
+        &mut self,
+        region: RegionId,
+        see: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError> {
+        let memory = self.shared.lock().nodes[self.node].alone(region)?;
+        view_copy(&*memory, see)
     }
 
     fn connect(

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::super::region::{Slice, Target};
+use super::super::region::{RegionId, Slice, Target};
 use super::super::work::Operation;
 
 /// Work in an endpoint's queue.
@@ -39,6 +39,14 @@ impl Source {
 }
 
 impl Queued {
+    /// Returns the own region that it will write.
+    pub fn fills(&self) -> Option<RegionId> {
+        match self.act {
+            Act::Get { into, .. } => Some(into.region),
+            _ => None,
+        }
+    }
+
     pub fn operation(&self) -> Operation {
         match self.act {
             Act::Put { .. } => Operation::Put,

@@ -15,7 +15,7 @@ use super::super::region::Rights;
 const WORD_BYTES: u64 = 8;
 
 /// The words of one region, little-endian on every machine.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Words {
     words: Vec<AtomicU64>,
     bytes: u64,
@@ -32,53 +32,12 @@ impl Words {
         Some(Words { words, bytes })
     }
 
-    /// Returns the size \[byte\].
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Checks that the bytes are inside the region.
-    pub fn check(&self, offset: u64, bytes: u64) -> Result<(), AccessError> {
-        if offset <= self.bytes && bytes <= self.bytes - offset {
-            Ok(())
-        } else {
-            Err(AccessError::OutOfRegion { offset, bytes, region_bytes: self.bytes })
-        }
-    }
-
     fn word(&self, offset: u64) -> Result<&AtomicU64, AccessError> {
         self.check(offset, WORD_BYTES)?;
         if !offset.is_multiple_of(WORD_BYTES) {
             return Err(AccessError::Unaligned { offset });
         }
         Ok(&self.words[(offset / WORD_BYTES) as usize])
-    }
-
-    /// Copies from `offset` into `into`. Errors: the bytes are not inside.
-    pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
-        self.check(offset, into.len() as u64)?;
-        for (place, byte) in (offset..).zip(into) {
-            let word = self.words[(place / WORD_BYTES) as usize].load(Ordering::Relaxed);
-            *byte = word.to_le_bytes()[(place % WORD_BYTES) as usize];
-        }
-        Ok(())
-    }
-
-    /// Copies `from` to `offset`. Errors: the bytes are not inside.
-    pub fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
-        self.check(offset, from.len() as u64)?;
-        if offset.is_multiple_of(WORD_BYTES) {
-            let (whole, rest) = from.as_chunks::<{ WORD_BYTES as usize }>();
-            let words = &self.words[(offset / WORD_BYTES) as usize..];
-            for (word, bytes) in words.iter().zip(whole) {
-                word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
-            }
-            self.write_bytes(offset + (whole.len() * WORD_BYTES as usize) as u64, rest);
-        } else {
-            self.write_bytes(offset, from);
-        }
-        Ok(())
     }
 
     /// Writes bytes one by one; they must be inside the region.
@@ -98,31 +57,51 @@ impl Words {
             }
         }
     }
+}
 
-    /// Reads the aligned word at `offset`. Errors: it is not aligned, or not inside.
-    pub fn load(&self, offset: u64) -> Result<u64, AccessError> {
+impl Memory for Words {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
+        self.check(offset, into.len() as u64)?;
+        for (place, byte) in (offset..).zip(into) {
+            let word = self.words[(place / WORD_BYTES) as usize].load(Ordering::Relaxed);
+            *byte = word.to_le_bytes()[(place % WORD_BYTES) as usize];
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
+        self.check(offset, from.len() as u64)?;
+        if offset.is_multiple_of(WORD_BYTES) {
+            let (whole, rest) = from.as_chunks::<{ WORD_BYTES as usize }>();
+            let words = &self.words[(offset / WORD_BYTES) as usize..];
+            for (word, bytes) in words.iter().zip(whole) {
+                word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+            }
+            self.write_bytes(offset + (whole.len() * WORD_BYTES as usize) as u64, rest);
+        } else {
+            self.write_bytes(offset, from);
+        }
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u64, AccessError> {
         Ok(self.word(offset)?.load(Ordering::Acquire)) // SYNC word <- store
     }
 
-    /// Stores the aligned word at `offset`. Errors: as `load`.
-    pub fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
+    fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
         self.word(offset)?.store(value, Ordering::Release); // SYNC word -> load
         Ok(())
     }
 
-    /// Adds to the aligned word at `offset`; returns the old value. Errors: as `load`.
-    pub fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
+    fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
         Ok(self.word(offset)?.fetch_add(add, Ordering::AcqRel))
     }
 
-    /// Replaces the aligned word at `offset` if it is `expected`; returns the old value. Errors: as
-    /// `load`.
-    pub fn compare_swap(
-        &self,
-        offset: u64,
-        expected: u64,
-        desired: u64,
-    ) -> Result<u64, AccessError> {
+    fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError> {
         let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
         Ok(match self.word(offset)?.compare_exchange(expected, desired, done, failed) {
             Ok(before) | Err(before) => before,
@@ -133,7 +112,7 @@ impl Words {
 /// A region with the rights of one side.
 pub struct View {
     /// The memory.
-    pub words: Arc<Words>,
+    pub words: Arc<dyn Memory>,
     /// The rights.
     pub rights: Rights,
 }
@@ -182,7 +161,7 @@ impl Memory for View {
 
 #[cfg(test)]
 mod tests {
-    use super::Words;
+    use super::{Memory, Words};
     use crate::random::Draw;
     use alloc::vec;
 
