@@ -22,6 +22,15 @@
 // Rights of a region: peers may add to its words and swap them.
 #define FLUXLINE_ATOMIC 4
 
+// Capability: fluxline_window maps peers' regions.
+#define FLUXLINE_CAN_MAP 1
+
+// Capability: atomics of peers are atomic with respect to the owner's own atomics.
+#define FLUXLINE_CAN_ATOMICS 2
+
+// Capability: work of one connection is placed in the order in which it was posted.
+#define FLUXLINE_CAN_ORDER 4
+
 // Connections: work is done once and in order, or the connection breaks.
 #define FLUXLINE_RELIABLE 0
 
@@ -48,42 +57,124 @@ typedef enum FluxlineCode {
   FLUXLINE_CODE_DEFECT = 7,
 } FluxlineCode;
 
-// A completion, from fluxline_poll.
+// The kind of a completion.
 typedef enum FluxlineKind {
-  // Work posted with a tag is done; see status.
+  // Posted work is done; see operation and status.
   FLUXLINE_KIND_COMPLETED = 0,
   // A peer's put with a notification is in place.
   FLUXLINE_KIND_NOTIFIED = 1,
-  // A peer has connected.
+  // A peer has connected, or has accepted; fluxline_peer has its name.
   FLUXLINE_KIND_CONNECTED = 2,
   // A connection is over; see status.
   FLUXLINE_KIND_BROKEN = 3,
   // A message is in a buffer of fluxline_receive; see status.
   FLUXLINE_KIND_RECEIVED = 4,
+  // The import of fluxline_begin_import has ended; see status.
+  FLUXLINE_KIND_IMPORTED = 5,
 } FluxlineKind;
+
+// The kind of work: what FluxlineWork asks for, and what a completion reports.
+typedef enum FluxlineOperation {
+  // None.
+  FLUXLINE_OPERATION_NONE = 0,
+  // Writes into a peer's region.
+  FLUXLINE_OPERATION_PUT = 1,
+  // Reads from a peer's region into an own one.
+  FLUXLINE_OPERATION_GET = 2,
+  // Adds to a word of a peer's region.
+  FLUXLINE_OPERATION_FETCH_ADD = 3,
+  // Replaces a word of a peer's region if it has the expected value.
+  FLUXLINE_OPERATION_COMPARE_SWAP = 4,
+  // Sends a message into a buffer of the peer.
+  FLUXLINE_OPERATION_SEND = 5,
+  // Receives a message; posted by fluxline_receive.
+  FLUXLINE_OPERATION_RECEIVE = 6,
+  // Holds back later work until all earlier work is placed.
+  FLUXLINE_OPERATION_FENCE = 7,
+  // Completes when all earlier work is placed.
+  FLUXLINE_OPERATION_FLUSH = 8,
+} FluxlineOperation;
 
 // A node on a link.
 typedef struct FluxlineNode FluxlineNode;
 
-// Something that became of posted work, or came from a peer.
+// A completion, from fluxline_poll.
 typedef struct FluxlineCompletion {
   // The kind of completion.
   enum FluxlineKind kind;
-  // The connection.
+  // Completed, Received: the kind of work.
+  enum FluxlineOperation operation;
+  // The connection; not for Imported.
   uint32_t endpoint;
+  // Completed, Received, Broken, Imported: 0 is well; fluxline_status_name has the others.
+  uint32_t status;
   // Completed, Received: the caller's tag.
   uint64_t tag;
-  // Completed, Received, Broken: 0 is well; fluxline_status_name has the others.
-  uint32_t status;
   // Notified: which own region.
   uint32_t region;
+  // Imported: the peer's region.
+  uint32_t remote;
   // Notified: where the bytes begin.
   uint64_t offset;
-  // Notified, Received: the number of bytes.
+  // Notified, Received: the number of bytes. Imported: the region's size.
   uint64_t bytes;
   // Notified: the peer's value. Completed: the word before the operation, for atomics.
+  // Connected: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
   uint64_t value;
 } FluxlineCompletion;
+
+// The capabilities of a link, so that programs adapt instead of guessing.
+typedef struct FluxlineCapabilities {
+  // The link's name, up to a zero byte.
+  char link[32];
+  // The longest operation, in bytes.
+  uint64_t operation_bytes_max;
+  // The largest region, in bytes.
+  uint64_t region_bytes_max;
+  // The most regions, and the most imports.
+  uint32_t regions_max;
+  // The most connections.
+  uint32_t endpoints_max;
+  // Operations that one connection takes before some complete.
+  uint32_t queue_max;
+  // Bits: FLUXLINE_CAN_MAP and so on.
+  uint32_t can;
+  // Length from which a put is at least as fast as stores through a window, in bytes.
+  uint64_t crossover_bytes;
+  // The longest time from a peer's death to the report of its broken connections, in ns.
+  uint64_t death_noticed_within_ns;
+} FluxlineCapabilities;
+
+// Work for fluxline_post. Zeros are the defaults; fields of other operations are ignored.
+typedef struct FluxlineWork {
+  // The operation: FLUXLINE_OPERATION_PUT and so on.
+  uint32_t operation;
+  // Put, Send: when it completes: FLUXLINE_LEVEL_NEVER, _COPIED or _PLACED.
+  uint32_t complete_at;
+  // Comes back in the completion.
+  uint64_t tag;
+  // Put, Get, FetchAdd, CompareSwap: the peer's region.
+  uint32_t remote;
+  // Put: 1 to notify the owner.
+  uint32_t notify;
+  // Put: the value of the notification.
+  uint32_t value;
+  // Put and Send without from: the own region that has the bytes. Get: the own region for them.
+  uint32_t region;
+  // Put, Get, FetchAdd, CompareSwap: the place in the peer's region.
+  uint64_t offset;
+  // The place in the own region.
+  uint64_t region_offset;
+  // Put, Send: the bytes, which may be changed at once; NULL: those of the own region, which
+  // must not change until the work is copied.
+  const void *from;
+  // Put, Get, Send: the number of bytes.
+  uint64_t count;
+  // FetchAdd: the addend. CompareSwap: the new value.
+  uint64_t operand;
+  // CompareSwap: the value that the word must have.
+  uint64_t expected;
+} FluxlineWork;
 
 // Counters of one end of a push ring. When all is read, both ends have the same records and bytes.
 typedef struct FluxlineRingCounters {
@@ -154,6 +245,37 @@ enum FluxlineCode fluxline_write(struct FluxlineNode *node,
                                  const void *from,
                                  size_t count);
 
+// Returns the sentence of a completion's status; never NULL, valid for ever.
+const char *fluxline_status_name(uint32_t status);
+
+// Writes a file descriptor to *descriptor that is readable when something arrived, for epoll and
+// its kin; do not read or close it. Sleep no longer than fluxline_deadline_ms, then call
+// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use
+// fluxline_wait.
+enum FluxlineCode fluxline_descriptor(struct FluxlineNode *node, int32_t *descriptor);
+
+// Writes the time until fluxline_poll has work although nothing arrives [ms, rounded up] to
+// *deadline_ms; -1: never.
+enum FluxlineCode fluxline_deadline_ms(struct FluxlineNode *node, int64_t *deadline_ms);
+
+// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call
+// it regularly: connections of peers are taken up in here.
+enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineCompletion *completion);
+
+// Sleeps until fluxline_poll has something, at most timeout_ms of the link's time.
+enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
+
+// Writes the capabilities of the node's link to *capabilities.
+enum FluxlineCode fluxline_capabilities(struct FluxlineNode *node,
+                                        struct FluxlineCapabilities *capabilities);
+
+// Writes the time of the node's link to *now_ns, in ns: that of the host, or virtual time. It
+// never goes back.
+enum FluxlineCode fluxline_now_ns(struct FluxlineNode *node, uint64_t *now_ns);
+
+// Sleeps until fluxline_poll has something, or until this moment of fluxline_now_ns.
+enum FluxlineCode fluxline_wait_until_ns(struct FluxlineNode *node, uint64_t until_ns);
+
 // Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
 // peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 // reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
@@ -176,25 +298,40 @@ enum FluxlineCode fluxline_import(struct FluxlineNode *node,
                                   uint32_t *remote,
                                   uint64_t *size);
 
-// Returns the sentence of a completion's status; never NULL, valid for ever.
-const char *fluxline_status_name(uint32_t status);
+// Begins a connection; its number is written to *endpoint. fluxline_poll returns
+// FLUXLINE_KIND_CONNECTED or FLUXLINE_KIND_BROKEN with it. Arguments as in fluxline_connect.
+enum FluxlineCode fluxline_begin_connect(struct FluxlineNode *node,
+                                         const char *peer,
+                                         uint32_t reliability,
+                                         uint32_t *endpoint);
 
-// Writes a file descriptor to *descriptor that is readable when something arrived, for epoll and
-// its kin; do not read or close it. Sleep no longer than fluxline_deadline_ms, then call
-// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use
-// fluxline_wait.
-enum FluxlineCode fluxline_descriptor(struct FluxlineNode *node, int32_t *descriptor);
+// Begins an import; its number is written to *remote. fluxline_poll returns
+// FLUXLINE_KIND_IMPORTED with it, a status and the region's size.
+enum FluxlineCode fluxline_begin_import(struct FluxlineNode *node,
+                                        uint32_t endpoint,
+                                        const char *region_name,
+                                        uint64_t key,
+                                        uint32_t *remote);
 
-// Writes the time until fluxline_poll has work although nothing arrives [ms, rounded up] to
-// *deadline_ms; -1: never.
-enum FluxlineCode fluxline_deadline_ms(struct FluxlineNode *node, int64_t *deadline_ms);
+// Returns the name or address of a connection's peer. It is valid until fluxline_poll returns
+// FLUXLINE_KIND_BROKEN with the connection. NULL: the connection is not known.
+const char *fluxline_peer(struct FluxlineNode *node, uint32_t endpoint);
 
-// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call
-// it regularly: connections of peers are taken up in here.
-enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineCompletion *completion);
+// Maps a peer's region into this process, where the link can (shm://): stores through *address
+// change the peer's memory. The rights must be FLUXLINE_PUT and FLUXLINE_GET. It is valid until
+// the connection ends. FLUXLINE_CODE_REFUSED: use fluxline_put and fluxline_get.
+enum FluxlineCode fluxline_window(struct FluxlineNode *node,
+                                  uint32_t remote,
+                                  void **address,
+                                  uint64_t *size);
 
-// Sleeps until fluxline_poll has something, at most timeout_ms of the link's time.
-enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
+// Posts works on a connection, in order. The number of those that were taken is written to
+// *posted; the code and fluxline_error() are those of the first that was not.
+enum FluxlineCode fluxline_post(struct FluxlineNode *node,
+                                uint32_t endpoint,
+                                const struct FluxlineWork *works,
+                                size_t count,
+                                size_t *posted);
 
 // Opens the sending end of a peer's push ring and waits until the peer has let it in; its number
 // is written to *sender. The peer is named as in fluxline_connect. A peer or a ring that is not

@@ -153,6 +153,19 @@ pub(crate) fn bytes<'a>(from: *const c_void, count: usize) -> Result<&'a [u8], R
     Ok(unsafe { std::slice::from_raw_parts(from.cast(), count) })
 }
 
+/// Structures of the caller's.
+pub(crate) fn items<'a, T>(from: *const T, count: usize) -> Result<&'a [T], Refused> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    let all = count.checked_mul(size_of::<T>()).and_then(|all| isize::try_from(all).ok());
+    if from.is_null() || all.is_none() {
+        return Err(null("the address of structures"));
+    }
+    // SAFETY: as in `bytes`; aligned and with valid values of enumerations by the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(from, count) })
+}
+
 /// Room of the caller's.
 pub(crate) fn bytes_mut<'a>(into: *mut c_void, count: usize) -> Result<&'a mut [u8], Refused> {
     if count == 0 {

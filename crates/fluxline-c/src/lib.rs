@@ -9,21 +9,28 @@
 #![allow(clippy::missing_safety_doc, reason = "the safety of all calls is stated above, for C")]
 
 mod border;
+mod capabilities;
+mod completion;
 mod link;
+mod peers;
+mod post;
 mod rings;
 mod work;
 
-use std::collections::VecDeque;
-use std::ffi::{c_char, c_void};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::{CString, c_char, c_void};
 
 use fluxline_core::Span;
 use fluxline_core::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, Operation, RegionId, Reliability, Rights, Status,
-    Work,
+    Completion, EndpointId, Fabric, Grant, Key, RegionId, RemoteId, Rights, Work,
 };
 
 use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
+pub use capabilities::*;
+pub use completion::*;
 use link::Link;
+pub use peers::*;
+pub use post::*;
 use rings::Rings;
 pub use rings::*;
 pub use work::*;
@@ -50,44 +57,6 @@ pub enum FluxlineCode {
     Defect = 7,
 }
 
-/// A completion, from fluxline_poll.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FluxlineKind {
-    /// Work posted with a tag is done; see status.
-    Completed = 0,
-    /// A peer's put with a notification is in place.
-    Notified = 1,
-    /// A peer has connected.
-    Connected = 2,
-    /// A connection is over; see status.
-    Broken = 3,
-    /// A message is in a buffer of fluxline_receive; see status.
-    Received = 4,
-}
-
-/// Something that became of posted work, or came from a peer.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct FluxlineCompletion {
-    /// The kind of completion.
-    pub kind: FluxlineKind,
-    /// The connection.
-    pub endpoint: u32,
-    /// Completed, Received: the caller's tag.
-    pub tag: u64,
-    /// Completed, Received, Broken: 0 is well; fluxline_status_name has the others.
-    pub status: u32,
-    /// Notified: which own region.
-    pub region: u32,
-    /// Notified: where the bytes begin.
-    pub offset: u64,
-    /// Notified, Received: the number of bytes.
-    pub bytes: u64,
-    /// Notified: the peer's value. Completed: the word before the operation, for atomics.
-    pub value: u64,
-}
-
 /// Completions kept while a call waits for another one, at most; the others wait in the link.
 const KEPT_MAX: usize = 4096;
 
@@ -98,17 +67,16 @@ pub const FLUXLINE_GET: u32 = 2;
 /// Rights of a region: peers may add to its words and swap them.
 pub const FLUXLINE_ATOMIC: u32 = 4;
 
-/// Connections: work is done once and in order, or the connection breaks.
-pub const FLUXLINE_RELIABLE: u32 = 0;
-/// Connections: loss is counted, and nothing is repeated.
-pub const FLUXLINE_UNRELIABLE: u32 = 1;
-
 /// A node on a link.
 pub struct FluxlineNode {
     link: Link,
     /// Completions that came while a call waited for another one.
     kept: VecDeque<Completion>,
     rings: Rings,
+    /// Imports whose completions fluxline_poll returns.
+    imports_begun: BTreeSet<RemoteId>,
+    /// The peers of open connections.
+    peers: BTreeMap<EndpointId, CString>,
 }
 
 /// The sentence of this thread's last failure; valid until its next call.
@@ -129,7 +97,7 @@ pub unsafe extern "C" fn fluxline_open(
     guard(|| {
         let node = Out::new(node)?;
         let link = Link::open(text(url)?)?;
-        make(node, FluxlineNode { link, kept: VecDeque::new(), rings: Rings::default() });
+        make(node, FluxlineNode::new(link));
         Ok(())
     })
 }
@@ -235,86 +203,6 @@ pub unsafe extern "C" fn fluxline_write(
     })
 }
 
-/// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-/// peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
-/// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_connect(
-    node: *mut FluxlineNode,
-    peer: *const c_char,
-    reliability: u32,
-    timeout_ms: u32,
-    endpoint: *mut u32,
-) -> FluxlineCode {
-    guard(|| {
-        let (endpoint, node) = (Out::new(endpoint)?, handle(node)?);
-        let reliability = match reliability {
-            FLUXLINE_RELIABLE => Reliability::Reliable,
-            FLUXLINE_UNRELIABLE => Reliability::Unreliable,
-            other => {
-                let what =
-                    format_args!("reliability {other} is not FLUXLINE_RELIABLE or _UNRELIABLE");
-                return Err(Refused::argument(what));
-            }
-        };
-        let endpoint_id = node.fabric().connect(text(peer)?, reliability).map_err(Refused::host)?;
-        let status = node.wait(timeout_ms, |what| match *what {
-            Completion::Connected { endpoint, .. } if endpoint == endpoint_id => Some(Status::Done),
-            Completion::Broken { endpoint, status } if endpoint == endpoint_id => Some(status),
-            _ => None,
-        });
-        if status.is_err() {
-            node.forget(endpoint_id);
-        }
-        border::done(status?)?;
-        endpoint.put(endpoint_id.0);
-        Ok(())
-    })
-}
-
-/// Ends a connection, or one that fluxline_connect has not waited for; its imported regions end
-/// with it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_disconnect(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-) -> FluxlineCode {
-    guard(|| handle(node)?.fabric().disconnect(EndpointId(endpoint)).map_err(Refused::gone))
-}
-
-/// Imports a peer's region by name and key; its number is written to *remote, its size to *size.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_import(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    region_name: *const c_char,
-    key: u64,
-    timeout_ms: u32,
-    remote: *mut u32,
-    size: *mut u64,
-) -> FluxlineCode {
-    guard(|| {
-        let (remote, size, node) = (Out::new(remote)?, Out::new(size)?, handle(node)?);
-        let region_name = name(region_name)?;
-        let import = node.fabric().import(EndpointId(endpoint), region_name, Key(key));
-        let import = import.map_err(Refused::argument)?;
-        let completion = node.wait(timeout_ms, |what| match *what {
-            Completion::Imported { remote, status, bytes } if remote == import => {
-                Some((status, bytes))
-            }
-            _ => None,
-        });
-        if completion.is_err() {
-            node.link.release(import);
-        }
-        let (status, found) = completion?;
-        border::done(status)?;
-        size.put(found);
-        remote.put(import.0);
-        Ok(())
-    })
-}
-
 /// Returns the sentence of a completion's status; never NULL, valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn fluxline_status_name(status: u32) -> *const c_char {
@@ -367,7 +255,8 @@ pub unsafe extern "C" fn fluxline_poll(
             let Some(what) = node.kept.pop_front().or_else(|| node.poll_link()) else {
                 return Err(Refused::nothing());
             };
-            if let Some(of_c) = completion_of_c(&what) {
+            let Some(of_c) = FluxlineCompletion::of(&what) else { continue };
+            if node.is_for_program(what) {
                 completion.put(of_c);
                 return Ok(());
             }
@@ -389,6 +278,16 @@ pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32)
 }
 
 impl FluxlineNode {
+    fn new(link: Link) -> FluxlineNode {
+        FluxlineNode {
+            link,
+            kept: VecDeque::new(),
+            rings: Rings::default(),
+            imports_begun: BTreeSet::new(),
+            peers: BTreeMap::new(),
+        }
+    }
+
     /// Returns the next completion of the link that is not a push ring's.
     fn poll_link(&mut self) -> Option<Completion> {
         let FluxlineNode { link, rings, .. } = self;
@@ -436,20 +335,6 @@ impl FluxlineNode {
         }
     }
 
-    /// Ends a connection whose set-up took too long; `fluxline_poll` does not report it.
-    fn forget(&mut self, endpoint: EndpointId) {
-        if self.fabric().disconnect(endpoint).is_err() {
-            return; // it is over already
-        }
-        while let Some(what) = self.poll_link() {
-            match what {
-                Completion::Broken { endpoint: of, .. } if of == endpoint => return,
-                Completion::Connected { endpoint: of, .. } if of == endpoint => {}
-                what => self.kept.push_back(what),
-            }
-        }
-    }
-
     fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
         self.fabric().post(EndpointId(endpoint), tag, work).map_err(work::not_posted)
     }
@@ -457,42 +342,6 @@ impl FluxlineNode {
     fn fabric(&mut self) -> &mut dyn Fabric {
         self.link.fabric()
     }
-}
-
-/// A completion in the layout of C; `None` for those that C programs do not get.
-fn completion_of_c(what: &Completion) -> Option<FluxlineCompletion> {
-    let blank = |kind, endpoint: EndpointId| FluxlineCompletion {
-        kind,
-        endpoint: endpoint.0,
-        tag: 0,
-        status: 0,
-        region: 0,
-        offset: 0,
-        bytes: 0,
-        value: 0,
-    };
-    Some(match *what {
-        Completion::Done { endpoint, tag, operation: Operation::Receive, status, value } => {
-            let (status, bytes) = (status.number(), value);
-            FluxlineCompletion { tag, status, bytes, ..blank(FluxlineKind::Received, endpoint) }
-        }
-        Completion::Done { endpoint, tag, status, value, .. } => {
-            let status = status.number();
-            FluxlineCompletion { tag, status, value, ..blank(FluxlineKind::Completed, endpoint) }
-        }
-        Completion::Notified { endpoint, region, offset, bytes, value } => FluxlineCompletion {
-            region: region.0,
-            offset,
-            bytes,
-            value: value.into(),
-            ..blank(FluxlineKind::Notified, endpoint)
-        },
-        Completion::Connected { endpoint, .. } => blank(FluxlineKind::Connected, endpoint),
-        Completion::Broken { endpoint, status } => {
-            FluxlineCompletion { status: status.number(), ..blank(FluxlineKind::Broken, endpoint) }
-        }
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

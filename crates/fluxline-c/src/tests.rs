@@ -4,6 +4,8 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
+use fluxline_core::fabric::{Reliability, Status};
+
 use super::*;
 
 fn sentence() -> String {

@@ -20,6 +20,63 @@ fn the_header_is_fresh() {
     assert!(found == text, "run `UPDATE=1 cargo test -p fluxline-c the_header_is_fresh`");
 }
 
+/// The declarations of the interface with this number, as programs were compiled with them.
+fn interface() -> PathBuf {
+    Path::new(FOLDER).join("abi").join(env!("FLUXLINE_INTERFACE"))
+}
+
+/// Returns the declarations of the header: without comments, each on one line.
+fn declarations() -> Vec<String> {
+    let header = std::fs::read_to_string(Path::new(FOLDER).join("include/fluxline.h"));
+    let header = header.expect("the header");
+    let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
+    let lines = header.lines().map(|line| line.split("//").next().unwrap_or("").trim());
+    let (mut found, mut open) = (Vec::new(), String::new());
+    for line in lines.filter(is_code) {
+        if let Some(value) = line.strip_prefix("#define FLUXLINE_") {
+            found.extend(value.contains(' ').then(|| line.to_owned()));
+            continue;
+        }
+        if line.starts_with('#') || line.starts_with("extern") {
+            continue;
+        }
+        open = format!("{open} {line}").trim().to_owned();
+        let (left, right) = (open.matches('{').count(), open.matches('}').count());
+        if open.ends_with(';') && left == right {
+            found.push(std::mem::take(&mut open));
+        }
+        if open.starts_with('}') {
+            open.clear(); // the end of `extern "C"`
+        }
+    }
+    found
+}
+
+/// `UPDATE=1` adds new declarations to the list; old ones stay.
+#[test]
+fn programs_that_were_compiled_before_still_fit_the_library() {
+    let declared = declarations();
+    let known = std::fs::read_to_string(interface()).unwrap_or_default();
+    let known: Vec<&str> = known.lines().collect();
+    assert!(declared.len() > 50, "the header is read wrongly: {declared:?}");
+    for old in &known {
+        assert!(
+            declared.iter().any(|new| new == old),
+            "`{old}` has changed: raise INTERFACE in build.rs, and run UPDATE=1 cargo test -p \
+             fluxline-c programs_that_were"
+        );
+    }
+    let new: Vec<&String> = declared.iter().filter(|new| !known.contains(&new.as_str())).collect();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(interface(), declared.join("\n") + "\n").expect("written");
+    } else {
+        assert!(
+            new.is_empty(),
+            "run UPDATE=1 cargo test -p fluxline-c programs_that_were: {new:?}"
+        );
+    }
+}
+
 /// Returns the folder of the C libraries. Cargo builds them with these tests, beside this program,
 /// because the crate is a Rust library too.
 fn libraries() -> PathBuf {
@@ -31,6 +88,10 @@ fn libraries() -> PathBuf {
 
 fn compile(compiler: &str, source: &str, out: &Path, library: &str) {
     let folder = libraries();
+    let beside = out.parent().expect("a folder");
+    let shared = format!("libfluxline_c.so.{}", env!("FLUXLINE_INTERFACE"));
+    // The name by which programs ask for the shared library.
+    let _ = std::os::unix::fs::symlink(folder.join("libfluxline_c.so"), beside.join(shared));
     let status = Command::new(compiler)
         .args(["-Wall", "-Wextra", "-Werror", "-O1", "-I"])
         .arg(Path::new(FOLDER).join("include"))
@@ -38,7 +99,7 @@ fn compile(compiler: &str, source: &str, out: &Path, library: &str) {
         .arg("-o")
         .arg(out)
         .arg(folder.join(library))
-        .arg(format!("-Wl,-rpath,{}", folder.display()))
+        .arg(format!("-Wl,-rpath,{}", beside.display()))
         .args(["-lpthread", "-ldl", "-lm"])
         .status()
         .expect("a compiler");
@@ -120,6 +181,33 @@ fn c_programs_choose_the_link_by_url_alone() {
         let received = receiving.wait_with_output().expect("it ends");
         assert_eq!(String::from_utf8_lossy(&received.stdout), "1: one\n2: two\n3: three\n");
     }
+}
+
+#[test]
+fn one_c_program_computes_the_same_on_every_link_and_repeats_virtual_time() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let program = scratch.path().join("one_program");
+    compile("cc", "one_program.c", &program, "libfluxline_c.so");
+    let run = |urls: &[String]| {
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let ended = start(&program, &urls).wait_with_output().expect("it ends");
+        let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{urls:?}: {errors}");
+        String::from_utf8(ended.stdout).expect("UTF-8")
+    };
+    let total = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+    let group = format!("test-c-one-{}", std::process::id());
+    let names = ["a", "b", "c"];
+    let on_shm = run(&names.map(|name| format!("shm://{group}/{name}")));
+    let sockets = names.map(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    let addresses = sockets.each_ref().map(|of| of.local_addr().expect("an address"));
+    drop(sockets);
+    let on_udp = run(&addresses.map(|address| format!("udp://{address}")));
+    let simulated = names.map(|name| format!("sim:sci/{group}/{name}?nodes=3&seed=7"));
+    let (first, second) = (run(&simulated), run(&simulated));
+    assert!(total(&on_shm).starts_with("total "), "{on_shm}");
+    assert_eq!([total(&on_udp), total(&first)], [total(&on_shm), total(&on_shm)]);
+    assert_eq!(first, second, "virtual time repeats");
 }
 
 /// Waits for a program's end, which must come soon.

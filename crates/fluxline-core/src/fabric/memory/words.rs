@@ -6,6 +6,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::Memory;
@@ -62,6 +63,12 @@ impl Words {
 impl Memory for Words {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn address(&self) -> Option<NonNull<u8>> {
+        // The words are little-endian numbers: elsewhere their bytes are in another order.
+        let first = NonNull::from(self.words.as_slice()).cast();
+        cfg!(target_endian = "little").then_some(first)
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
@@ -126,6 +133,10 @@ impl View {
 impl Memory for View {
     fn bytes(&self) -> u64 {
         self.words.bytes()
+    }
+
+    fn address(&self) -> Option<NonNull<u8>> {
+        self.words.address().filter(|_| self.rights.put && self.rights.get)
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
