@@ -54,7 +54,7 @@ static void name_of(const char *url, char *name, size_t room) {
   snprintf(name, room, "%.*s", (int)strcspn(first, "?"), first);
 }
 
-// Waits for a completion of this kind, and of so many bytes if it is a notification. Notifications
+// Waits for a completion of this kind, and of this number of bytes if it is a notification. Notifications
 // of another length are counted for later.
 static FluxlineCompletion next(Node *at, FluxlineKind kind, uint64_t bytes) {
   uint64_t limit_ns, now_ns;

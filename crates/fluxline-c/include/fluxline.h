@@ -75,7 +75,7 @@ typedef enum FluxlineKind {
 
 // The kind of work: what FluxlineWork asks for, and what a completion reports.
 typedef enum FluxlineOperation {
-  // None.
+  // No operation.
   FLUXLINE_OPERATION_NONE = 0,
   // Writes into a peer's region.
   FLUXLINE_OPERATION_PUT = 1,
@@ -97,6 +97,9 @@ typedef enum FluxlineOperation {
 
 // A node on a link.
 typedef struct FluxlineNode FluxlineNode;
+
+// A run: an acquisition that goes on, or its report.
+typedef struct FluxlineRun FluxlineRun;
 
 // A completion, from fluxline_poll.
 typedef struct FluxlineCompletion {
@@ -193,6 +196,28 @@ typedef struct FluxlineRingCounters {
   // 1: the sender wrote an invalid record.
   uint64_t broken;
 } FluxlineRingCounters;
+
+// Counters of a run. All but ring_percent and sources grow until the run ends.
+typedef struct FluxlineRunStats {
+  // Packets received.
+  uint64_t packets;
+  // Their payload, in bytes.
+  uint64_t bytes;
+  // Packets that no description accepts.
+  uint64_t rejected;
+  // Packets that the counters of their sources miss.
+  uint64_t lost;
+  // Events built.
+  uint64_t events;
+  // Events of which a required source is missing.
+  uint64_t incomplete;
+  // Filled part of the fullest ring, in percent.
+  uint64_t ring_percent;
+  // Sources that have sent something.
+  uint64_t sources;
+  // Bytes in files.
+  uint64_t recorded_bytes;
+} FluxlineRunStats;
 
 #ifdef __cplusplus
 extern "C" {
@@ -411,6 +436,42 @@ enum FluxlineCode fluxline_receiver_close(struct FluxlineNode *node, uint32_t re
 enum FluxlineCode fluxline_ring_counters(struct FluxlineNode *node,
                                          uint32_t ring,
                                          struct FluxlineRingCounters *counters);
+
+// Starts the run of an experiment file and writes it to *run. FLUXLINE_CODE_ARGUMENT: the file is
+// wrong; fluxline_error() has the line.
+enum FluxlineCode fluxline_run_start(const char *experiment_path, struct FluxlineRun **run);
+
+// Starts the run of an experiment that is given as TOML text. Paths in it are relative to the
+// working directory.
+enum FluxlineCode fluxline_run_start_text(const char *name,
+                                          const char *experiment,
+                                          struct FluxlineRun **run);
+
+// Writes the counters of a run that fluxline_run_wait has not ended to *stats.
+enum FluxlineCode fluxline_run_stats(struct FluxlineRun *run, struct FluxlineRunStats *stats);
+
+// Asks a run to end: what has been received is still built and recorded. fluxline_run_wait waits
+// for it.
+enum FluxlineCode fluxline_run_stop(struct FluxlineRun *run);
+
+// Returns at once: FLUXLINE_CODE_DONE if the run has ended by itself or after a stop,
+// FLUXLINE_CODE_NOTHING while it goes on.
+enum FluxlineCode fluxline_run_finished(struct FluxlineRun *run);
+
+// Waits until the run ends, and closes its ledger. The exit status that `fluxline run` would have
+// is written to *status: 0 only if everything received is in the files.
+enum FluxlineCode fluxline_run_wait(struct FluxlineRun *run, uint32_t *status);
+
+// Returns the first sentence of the summary of a run that fluxline_run_wait has ended; NULL: it
+// has not. Valid until fluxline_run_close.
+const char *fluxline_run_headline(struct FluxlineRun *run);
+
+// Returns the run folder of a run that fluxline_run_wait has ended; NULL: nothing was recorded, or
+// it has not ended. Valid until fluxline_run_close.
+const char *fluxline_run_folder(struct FluxlineRun *run);
+
+// Ends a run and its handle: one that goes on is stopped, drained and recorded first.
+void fluxline_run_close(struct FluxlineRun *run);
 
 // Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
 // of 32 bits that the owner gets after the bytes are in place. tag: comes back from

@@ -26,7 +26,7 @@ pub enum FluxlineKind {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FluxlineOperation {
-    /// None.
+    /// No operation.
     None = 0,
     /// Writes into a peer's region.
     Put = 1,

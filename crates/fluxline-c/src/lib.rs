@@ -1,4 +1,4 @@
-//! The C library: the programming model and push rings, for C and C++.
+//! The C library: the programming model, push rings and acquisitions, for C and C++.
 //!
 //! A thin layer: handles are boxes, identifiers are numbers, failures are codes with a sentence in
 //! `fluxline_error`. No panic crosses it: what panics becomes `FLUXLINE_CODE_DEFECT`. The header
@@ -15,6 +15,7 @@ mod link;
 mod peers;
 mod post;
 mod rings;
+mod run;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,6 +34,7 @@ pub use peers::*;
 pub use post::*;
 use rings::Rings;
 pub use rings::*;
+pub use run::*;
 pub use work::*;
 
 /// The result of a call.

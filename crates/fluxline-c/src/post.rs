@@ -8,7 +8,7 @@ use crate::border::{Out, Refused, bytes, guard, handle, items};
 use crate::work::not_posted;
 use crate::{FluxlineCode, FluxlineNode, FluxlineOperation};
 
-/// When work completes.
+/// The progress at which work completes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FluxlineLevel {

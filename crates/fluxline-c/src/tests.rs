@@ -8,6 +8,8 @@ use fluxline_core::fabric::{Reliability, Status};
 
 use super::*;
 
+mod whole;
+
 fn sentence() -> String {
     // SAFETY: a string that lives until this thread's next call.
     unsafe { CStr::from_ptr(fluxline_error()) }.to_string_lossy().into_owned()

@@ -5,13 +5,18 @@ use std::process::{Child, Command, Stdio};
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
-/// `UPDATE=1` writes the header anew.
-#[test]
-fn the_header_is_fresh() {
+/// Returns the header of the source.
+fn header() -> String {
     let made = cbindgen::generate(FOLDER).expect("the source can be read");
     let mut text = Vec::new();
     made.write(&mut text);
-    let text = String::from_utf8(text).expect("UTF-8");
+    String::from_utf8(text).expect("UTF-8")
+}
+
+/// `UPDATE=1` writes the header anew.
+#[test]
+fn the_header_is_fresh() {
+    let text = header();
     let path = Path::new(FOLDER).join("include/fluxline.h");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, &text).expect("written");
@@ -27,8 +32,7 @@ fn interface() -> PathBuf {
 
 /// Returns the declarations of the header: without comments, each on one line.
 fn declarations() -> Vec<String> {
-    let header = std::fs::read_to_string(Path::new(FOLDER).join("include/fluxline.h"));
-    let header = header.expect("the header");
+    let header = header();
     let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
     let lines = header.lines().map(|line| line.split("//").next().unwrap_or("").trim());
     let (mut found, mut open) = (Vec::new(), String::new());
@@ -208,6 +212,35 @@ fn one_c_program_computes_the_same_on_every_link_and_repeats_virtual_time() {
     assert!(total(&on_shm).starts_with("total "), "{on_shm}");
     assert_eq!([total(&on_udp), total(&first)], [total(&on_shm), total(&on_shm)]);
     assert_eq!(first, second, "virtual time repeats");
+}
+
+#[test]
+fn a_c_program_runs_an_acquisition_and_gets_its_mistakes_as_sentences() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let program = scratch.path().join("embedded_run");
+    compile("cc", "embedded_run.c", &program, "libfluxline_c.so");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        let ended = command.args(arguments).current_dir(scratch.path()).output();
+        ended.expect("it starts")
+    };
+    let ended = run(&[]);
+    let (out, errors) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{out}{errors}");
+    let folder = out.lines().last().and_then(|line| line.strip_prefix("data in "));
+    let folder = scratch.path().join(folder.expect("a run folder"));
+    assert!(folder.join("run.json").exists(), "{out}");
+    // The sentence counts what the files have.
+    assert!(out.lines().any(|line| line.starts_with("Received ")), "{out}");
+
+    let wrong = scratch.path().join("wrong.toml");
+    std::fs::write(&wrong, "name = \"x\"\n[[source]]\nname = \"a\"\nformatt = \"counter\"\n")
+        .expect("written");
+    let ended = run(&[wrong.to_str().expect("UTF-8")]);
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(errors.contains("`formatt`") && errors.contains("wrong.toml:4:1"), "{errors}");
 }
 
 /// Waits for a program's end, which must come soon.

@@ -2,6 +2,11 @@
 //!
 //! Left out: memory of the program, views and windows, which C programs have as addresses.
 #![allow(unsafe_code, reason = "it calls the C interface")]
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "all calls pass an open node, strings that end with a zero, places of the stack, and \
+              bytes that live through the call"
+)]
 
 use std::ffi::{CStr, CString};
 use std::net::UdpSocket;
@@ -307,8 +312,6 @@ impl OverC {
     }
 }
 
-// SAFETY, of all calls below: an open node, strings that end with a zero, places on the stack, and
-// bytes that live through the call.
 impl Fabric for OverC {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
