@@ -13,7 +13,7 @@ use fluxline_core::endpoint::{EndpointConfig, Node};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Work,
+    Slice, Work, WorkCounters,
 };
 use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
@@ -307,6 +307,10 @@ impl<P: Waiting> Fabric for RoceNode<P> {
         into: Slice,
     ) -> Result<(), PostError> {
         self.node.post_receive(endpoint, tag, into)
+    }
+
+    fn counters(&self) -> &WorkCounters {
+        Fabric::counters(&self.node)
     }
 
     fn now(&self) -> Moment {

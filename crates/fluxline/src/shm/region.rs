@@ -106,6 +106,11 @@ impl OwnRegion {
         Ok(())
     }
 
+    /// Returns the offset of the bytes in the mapping.
+    pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
+        place_in(self.bytes, offset, bytes)
+    }
+
     /// Returns the owner's view: everything is allowed, except writing to a push ring.
     pub fn view(&self) -> View {
         let (map, bytes) = (Arc::clone(&self.map), self.bytes);
@@ -199,13 +204,18 @@ impl Imported {
     }
 }
 
+/// Returns the offset in the mapping of bytes in a region of this size.
+fn place_in(region_bytes: u64, offset: u64, bytes: u64) -> Result<u64, AccessError> {
+    if offset <= region_bytes && bytes <= region_bytes - offset {
+        return Ok(HEADER_BYTES + offset);
+    }
+    Err(AccessError::OutOfRegion { offset, bytes, region_bytes })
+}
+
 impl View {
     /// Returns the offset of the bytes in the mapping.
     pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
-        if offset <= self.bytes && bytes <= self.bytes - offset {
-            return Ok(HEADER_BYTES + offset);
-        }
-        Err(AccessError::OutOfRegion { offset, bytes, region_bytes: self.bytes })
+        place_in(self.bytes, offset, bytes)
     }
 
     /// Returns the offset of the aligned word in the mapping.
