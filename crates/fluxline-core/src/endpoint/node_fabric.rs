@@ -78,7 +78,8 @@ impl<P: Port> Fabric for Node<P> {
         peer: &str,
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
-        let expected = "write an address and, where it is not 4791, a port: 10.0.0.7:4791";
+        let expected = "write an address and, where it is not 4791, a port (10.0.0.7:4791), or \
+                        a name that the own URL gives (peers=NAME@ADDRESS)";
         let wrong = || ConnectError::Name { peer: peer.to_string(), expected };
         let address = address_of(peer).ok_or_else(wrong)?;
         let max = self.core.limits.capabilities.endpoints_max;

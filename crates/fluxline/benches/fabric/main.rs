@@ -1,7 +1,9 @@
-//! The programming model: what object safety costs, and what a push ring does on each path.
+//! The programming model: the cost of object safety, the gain of batches, and push rings on each
+//! path.
 //!
-//! `cargo bench -p fluxline --bench fabric`; `-- push` or `-- puts` runs one part.
+//! `cargo bench -p fluxline --bench fabric`; `-- push`, `-- puts` or `-- batch` runs one part.
 
+mod batch;
 #[path = "../../../fluxline-bench/src/statistics/median.rs"]
 mod median;
 mod push;
@@ -14,10 +16,14 @@ fn main() {
         println!("fabric: a benchmark; run it by `cargo bench -p fluxline --bench fabric`");
         return;
     }
-    if !has("push") {
+    let runs = |part: &str| has(part) || !["push", "puts", "batch"].iter().any(|of| has(of));
+    if runs("puts") {
         puts::measure();
     }
-    if !has("puts") {
+    if runs("batch") {
+        batch::measure();
+    }
+    if runs("push") {
         push::measure();
     }
 }

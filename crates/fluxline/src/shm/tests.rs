@@ -23,7 +23,7 @@ fn pair() -> Pair {
         right: Box::new(open("right")),
         right_name: "right".into(),
         right_again: Some(Box::new(move || Box::new(open("right")))),
-        now: Box::new(clock::now),
+        now: Box::new(clock::monotonic),
     }
 }
 
