@@ -90,8 +90,8 @@ pub enum OpenError {
 /// network in virtual time: the N nodes of the world are programs of this process, each on a thread
 /// of its own, and `open` waits until all are open (docs/simulation/threads.md).
 ///
-/// Nodes of one group reach each other by their names, and so do those of a simulated world. Nodes on
-/// Ethernet reach each other by their addresses, or by names that the URL gives an address:
+/// Nodes of one group reach each other by their names, and so do those of a simulated world. Nodes
+/// on Ethernet reach each other by their addresses, or by names that the URL gives an address:
 /// `udp://10.0.0.7/board?peers=builder@10.0.0.8`, or `?hosts=FILE` ([`crate::hosts`]). On shared
 /// memory, it uses the measurements of this machine ([`crate::measured`]). Errors: [`OpenError`], a
 /// sentence each.

@@ -1,10 +1,10 @@
 //! Memory that several processes share: one mapping, bounds checked, unmapped when dropped.
 //!
 //! The bytes may change under a reader at any time: another process has them too. So bytes are
-//! copied in and out (foreign.rs), and words are atomic. A caller that needs bytes in place (`lend`)
-//! must ensure that they are not written. Only memory that no other process can write lends them
-//! all, to the one owner of the mapping (`view`). Under loom the same interface uses modelled memory: map_loom.rs. Source:
-//! Linux man-pages mmap(2), madvise(2).
+//! copied in and out (foreign.rs), and words are atomic. A caller that needs bytes in place
+//! (`lend`) must ensure that they are not written. Only memory that no other process can write
+//! lends them all, to the one owner of the mapping (`view`). Under loom the same interface uses
+//! modelled memory: map_loom.rs. Source: Linux man-pages mmap(2), madvise(2).
 
 use std::io;
 use std::mem::ManuallyDrop;

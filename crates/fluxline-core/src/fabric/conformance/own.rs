@@ -69,7 +69,7 @@ pub fn own_memory_comes_back(pair: Pair) {
     assert_eq!(Arc::strong_count(&memory), 1, "the link keeps a handle");
 }
 
-/// Memory of no bytes is no region.
+/// Memory of no bytes is refused as a region.
 pub fn empty_own_memory_is_refused(pair: Pair) {
     let mut joined = Joined::new(pair);
     let refused = joined.pair.left.register_own(zeroed(0).expect("memory"));
