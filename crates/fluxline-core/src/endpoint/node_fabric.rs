@@ -143,7 +143,7 @@ impl<P: Port> Fabric for Node<P> {
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let outcome = self.core.post(endpoint, tag, &work);
-        self.work_counters.posted(&work, outcome);
+        self.work_counters.posted(&work, &outcome);
         outcome
     }
 
@@ -176,7 +176,8 @@ impl<P: Port> Fabric for Node<P> {
         if self.core.completions.is_empty() {
             self.drive(now);
         }
-        self.work_counters.polled(self.core.completions.pop_front())
+        self.work_counters.polled(self.core.completions.front());
+        self.core.completions.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {

@@ -1,7 +1,7 @@
 //! The counters of a node's work, the same on every link.
 
 use super::error::PostError;
-use super::work::{Completion, Operation, Status, Work};
+use super::work::{Completion, Local, Operation, Status, Work};
 
 crate::counters! {
     /// Counters of a node's work: operations by kind, and completions by status.
@@ -44,15 +44,18 @@ crate::counters! {
 impl WorkCounters {
     /// Counts a post by its outcome. For links.
     #[inline]
-    pub fn posted(&mut self, work: &Work<'_>, outcome: Result<(), PostError>) {
-        match outcome {
-            Ok(()) => self.accepted(work),
-            Err(PostError::Full) => self.posts_full += 1,
-            Err(_) => self.posts_refused += 1,
+    pub fn posted(&mut self, work: &Work<'_>, outcome: &Result<(), PostError>) {
+        match (work, outcome) {
+            (Work::Put { from: Local::Bytes(bytes), .. }, Ok(())) => {
+                self.puts += 1;
+                self.bytes_posted += bytes.len() as u64;
+            }
+            (_, Ok(())) => self.accepted(work),
+            (_, Err(error)) => self.refused(error),
         }
     }
 
-    #[inline]
+    #[inline(never)] // The call of a short put is as short as possible.
     fn accepted(&mut self, work: &Work<'_>) {
         match work {
             Work::Put { from, .. } => {
@@ -72,23 +75,44 @@ impl WorkCounters {
         }
     }
 
-    /// Counts a completion that the program gets, and returns it. For links.
-    #[inline]
-    pub fn polled(&mut self, what: Option<Completion>) -> Option<Completion> {
-        match &what {
-            None | Some(Completion::Imported { .. }) => {}
-            Some(Completion::Done { operation, status, .. }) => self.ended(*operation, *status),
-            Some(Completion::Notified { .. }) => self.notifications += 1,
-            Some(Completion::Connected { .. }) => self.connections += 1,
-            Some(Completion::Broken { .. }) => self.connections_broken += 1,
+    #[cold]
+    fn refused(&mut self, error: &PostError) {
+        match error {
+            PostError::Full => self.posts_full += 1,
+            _ => self.posts_refused += 1,
         }
-        what
     }
 
+    /// Counts the completion that the program gets next, if any. For links.
     #[inline]
-    fn ended(&mut self, operation: Operation, status: Status) {
+    pub fn polled(&mut self, next: Option<&Completion>) {
+        match next {
+            Some(Completion::Done { operation, status: Status::Done, .. })
+                if *operation != Operation::Receive =>
+            {
+                self.done += 1;
+            }
+            None => {}
+            Some(other) => self.polled_other(other),
+        }
+    }
+
+    #[inline(never)] // As above.
+    fn polled_other(&mut self, what: &Completion) {
+        match what {
+            Completion::Done { operation: Operation::Receive, status: Status::Done, .. } => {
+                self.messages_received += 1;
+            }
+            Completion::Done { status, .. } => self.ended(*status),
+            Completion::Notified { .. } => self.notifications += 1,
+            Completion::Connected { .. } => self.connections += 1,
+            Completion::Broken { .. } => self.connections_broken += 1,
+            Completion::Imported { .. } => {}
+        }
+    }
+
+    fn ended(&mut self, status: Status) {
         let counter = match status {
-            Status::Done if operation == Operation::Receive => &mut self.messages_received,
             Status::Done => &mut self.done,
             Status::Rights => &mut self.failed_rights,
             Status::OutOfRegion => &mut self.failed_out_of_region,

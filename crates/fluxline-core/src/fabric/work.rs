@@ -44,6 +44,16 @@ pub enum Local<'a> {
 }
 
 impl Local<'_> {
+    /// Returns the slices of own regions that the bytes come from; none for [`Local::Bytes`].
+    #[must_use]
+    pub fn pieces(&self) -> &[Slice] {
+        match self {
+            Local::Bytes(_) => &[],
+            Local::Region(slice) => core::slice::from_ref(slice),
+            Local::Gather(pieces) => pieces,
+        }
+    }
+
     /// Returns the number of bytes; `u64::MAX` for pieces with more.
     #[must_use]
     pub fn bytes(&self) -> u64 {

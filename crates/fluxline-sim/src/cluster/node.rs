@@ -208,7 +208,7 @@ impl Fabric for Node {
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let outcome = self.act(|driver, hands| driver.post(hands, endpoint, tag, &work));
-        self.counters.posted(&work, outcome);
+        self.counters.posted(&work, &outcome);
         outcome
     }
 
@@ -232,7 +232,9 @@ impl Fabric for Node {
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         let mut world = self.world.lock();
         world.run_until(instant(now));
-        self.counters.polled(world.next_completion(self.index))
+        let next = world.next_completion(self.index);
+        self.counters.polled(next.as_ref());
+        next
     }
 
     fn deadline(&self) -> Option<Moment> {

@@ -145,7 +145,7 @@ impl Fabric for Shm {
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let outcome = self.post_work(endpoint, tag, &work);
-        self.counters.posted(&work, outcome);
+        self.counters.posted(&work, &outcome);
         outcome
     }
 
@@ -190,7 +190,8 @@ impl Fabric for Shm {
             self.turns(now);
             self.look_at_lives(now);
         }
-        self.counters.polled(self.completions.pop_front())
+        self.counters.polled(self.completions.front());
+        self.completions.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {

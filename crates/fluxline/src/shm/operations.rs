@@ -40,12 +40,12 @@ impl Shm {
     }
 
     /// Checks all own memory that a put or a message takes its bytes from.
+    #[inline(never)] // As `copy_own`.
     fn check_source(&self, from: &Local<'_>) -> Result<(), PostError> {
         match *from {
             Local::Bytes(_) => Ok(()),
-            Local::Region(slice) => self.own_place(slice).map(drop),
-            Local::Gather(pieces) => {
-                let max = CAPABILITIES.pieces_max;
+            Local::Region(_) | Local::Gather(_) => {
+                let (pieces, max) = (from.pieces(), CAPABILITIES.pieces_max);
                 if pieces.len() > max as usize {
                     return Err(PostError::Pieces { pieces: pieces.len(), max });
                 }
@@ -55,10 +55,15 @@ impl Shm {
         }
     }
 
-    /// Copies a slice of own memory to a place in a peer's.
-    fn copy_slice(&self, slice: Slice, to: &SharedMap, place: u64) -> Result<(), PostError> {
-        let (region, at) = self.own_place(slice)?;
-        region.map.copy_to(at, to, place, slice.bytes as usize);
+    /// Copies own memory that was checked to a place in a peer's.
+    #[inline(never)] // The path of short puts of bytes stays short.
+    fn copy_own(&self, from: &Local<'_>, to: &SharedMap, place: u64) -> Result<(), PostError> {
+        let mut place = place;
+        for piece in from.pieces() {
+            let (region, at) = self.own_place(*piece)?;
+            region.map.copy_to(at, to, place, piece.bytes as usize);
+            place += piece.bytes;
+        }
         Ok(())
     }
 
@@ -82,6 +87,7 @@ impl Shm {
     }
 
     /// Does work, or passes it on; what is placed at once is done here.
+    #[inline]
     pub(super) fn post_work(
         &mut self,
         endpoint: EndpointId,
@@ -153,22 +159,15 @@ impl Shm {
         if notify.is_some() && !self.endpoint(endpoint)?.has_room(24) {
             return Err(PostError::Full);
         }
-        self.check_source(from)?;
+        if !matches!(from, Local::Bytes(_)) {
+            self.check_source(from)?;
+        }
         if import.is_withdrawn() {
             return Ok(Err(Status::Withdrawn));
         }
-        let map = &import.view.map;
         match *from {
-            Local::Bytes(bytes) => map.write(place, bytes),
-            Local::Region(slice) => self.copy_slice(slice, map, place)?,
-            Local::Gather(pieces) => {
-                let mut place = place;
-                for piece in pieces {
-                    self.copy_slice(*piece, map, place)?;
-                    place += piece.bytes;
-                }
-            }
-            _ => {}
+            Local::Bytes(bytes) => import.view.map.write(place, bytes),
+            _ => self.copy_own(from, &import.view.map, place)?,
         }
         let region = import.id;
         if let (Some(value), Some(of)) = (notify, self.endpoints.get_mut(endpoint.0)) {
@@ -232,19 +231,13 @@ impl Shm {
     ) -> Result<(), PostError> {
         self.check_source(from)?;
         check_message(from.bytes())?;
-        let (copied, slice);
+        let copied;
         let bytes: &[u8] = match *from {
             Local::Bytes(bytes) => bytes,
-            Local::Region(of) => {
-                slice = [of];
-                copied = self.copied(&slice)?;
+            _ => {
+                copied = self.copied(from.pieces())?;
                 &copied
             }
-            Local::Gather(pieces) => {
-                copied = self.copied(pieces)?;
-                &copied
-            }
-            _ => return Err(PostError::Source),
         };
         let Some(of) = self.endpoints.get_mut(endpoint.0) else {
             return Err(PostError::NotConnected);

@@ -216,9 +216,9 @@ impl SharedMap {
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "a word at {offset}");
         let word = self.at(offset, 8).cast::<AtomicU64>();
-        // SAFETY: inside and aligned (asserted; the base is that of a page or of words); mapped while `self`
-        // lives; AtomicU64 allows any bit pattern and concurrent change. A store to a read-only
-        // mapping would fault, not corrupt: callers check `is_writable` first.
+        // SAFETY: inside and aligned (asserted; the base is that of a page or of words); mapped
+        // while `self` lives; AtomicU64 allows any bit pattern and concurrent change. A store to a
+        // read-only mapping would fault, not corrupt: callers check `is_writable` first.
         unsafe { word.as_ref() }
     }
 

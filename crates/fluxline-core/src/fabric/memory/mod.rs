@@ -239,7 +239,7 @@ impl Fabric for MemoryFabric {
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let outcome = self.post_work(endpoint, tag, &work);
-        self.counters.posted(&work, outcome);
+        self.counters.posted(&work, &outcome);
         outcome
     }
 
@@ -276,7 +276,9 @@ impl Fabric for MemoryFabric {
         shared.now = shared.now.max(now);
         // Work without a completion must not look like the end of all work.
         while shared.nodes[self.node].inbox.is_empty() && shared.work(self.node, now) {}
-        self.counters.polled(shared.nodes[self.node].inbox.pop_front())
+        let inbox = &mut shared.nodes[self.node].inbox;
+        self.counters.polled(inbox.front());
+        inbox.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {
