@@ -4,7 +4,7 @@ use std::ffi::c_char;
 
 use fluxline_core::Moment;
 
-use crate::border::{Out, guard, handle};
+use crate::border::{Out, Refused, guard, handle, text};
 use crate::{FluxlineCode, FluxlineNode};
 
 /// The capabilities of a link, so that programs adapt instead of guessing.
@@ -15,6 +15,8 @@ pub struct FluxlineCapabilities {
     pub link: [c_char; 32],
     /// The longest operation, in bytes.
     pub operation_bytes_max: u64,
+    /// The longest message, in bytes.
+    pub message_bytes_max: u64,
     /// The largest region, in bytes.
     pub region_bytes_max: u64,
     /// The most regions, and the most imports.
@@ -23,6 +25,8 @@ pub struct FluxlineCapabilities {
     pub endpoints_max: u32,
     /// Operations that one connection takes before some complete.
     pub queue_max: u32,
+    /// The most pieces of one FluxlineWork.
+    pub pieces_max: u32,
     /// Bits: FLUXLINE_CAN_MAP and so on.
     pub can: u32,
     /// Length from which a put is at least as fast as stores through a window, in bytes.
@@ -56,10 +60,12 @@ pub unsafe extern "C" fn fluxline_capabilities(
         place.put(FluxlineCapabilities {
             link,
             operation_bytes_max: of.operation_bytes_max,
+            message_bytes_max: of.message_bytes_max,
             region_bytes_max: of.region_bytes_max,
             regions_max: of.regions_max,
             endpoints_max: of.endpoints_max,
             queue_max: of.queue_max,
+            pieces_max: of.pieces_max,
             can: bit(of.windows, FLUXLINE_CAN_MAP)
                 | bit(of.atomics, FLUXLINE_CAN_ATOMICS)
                 | bit(of.ordered, FLUXLINE_CAN_ORDER),
@@ -95,6 +101,23 @@ pub unsafe extern "C" fn fluxline_wait_until_ns(
         if node.kept.is_empty() {
             node.fabric().wait(Moment::from_ns(until_ns));
         }
+        Ok(())
+    })
+}
+
+/// Writes a counter of the node's work to *value, by its name in docs/counters.md: `puts`, `done`
+/// and so on. FLUXLINE_CODE_ARGUMENT: there is none of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_counter(
+    node: *mut FluxlineNode,
+    counter_name: *const c_char,
+    value: *mut u64,
+) -> FluxlineCode {
+    guard(|| {
+        let (place, node, wanted) = (Out::new(value)?, handle(node)?, text(counter_name)?);
+        let found = node.fabric().counters().rows().find(|(row, _)| row.name == wanted);
+        let unknown = || Refused::argument(format_args!("there is no counter `{wanted}`"));
+        place.put(found.ok_or_else(unknown)?.1);
         Ok(())
     })
 }

@@ -19,7 +19,7 @@ use fluxline_core::fabric::conformance::Pair;
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Level, Local, Memory, Name, Operation, PostError, RegionId, RegisterError,
-    Reliability, RemoteId, Slice, Status, Target, Work,
+    Reliability, RemoteId, Slice, Status, Target, Work, WorkCounters,
 };
 use fluxline_core::{Moment, Span, conformance};
 
@@ -27,6 +27,7 @@ use fluxline_core::{Moment, Span, conformance};
 struct OverC {
     node: *mut FluxlineNode,
     capabilities: Capabilities,
+    counters: WorkCounters,
 }
 
 // SAFETY: a handle may be used by one thread at a time, as a fabric is.
@@ -42,7 +43,19 @@ impl OverC {
             assert_eq!(fluxline_capabilities(node, &raw mut of), FluxlineCode::Done);
             of
         };
-        OverC { node, capabilities: capabilities_of(&capabilities) }
+        let counters = WorkCounters::default();
+        OverC { node, capabilities: capabilities_of(&capabilities), counters }
+    }
+
+    /// Reads all counters.
+    fn count(&mut self) {
+        let names: Vec<&str> = self.counters.rows().map(|(row, _)| row.name).collect();
+        for name in names {
+            let (text, mut value) = (CString::new(name).expect("no zero"), 0);
+            // SAFETY: an open node, a string that ends with a zero, a place on this stack.
+            let code = unsafe { fluxline_counter(self.node, text.as_ptr(), &raw mut value) };
+            assert!(code == FluxlineCode::Done && self.counters.set(name, value), "{name}");
+        }
     }
 
     /// Returns the address of an own region.
@@ -58,6 +71,8 @@ impl OverC {
 fn capabilities_of(of: &FluxlineCapabilities) -> Capabilities {
     let mut capabilities = Capabilities::new("over C");
     capabilities.operation_bytes_max = of.operation_bytes_max;
+    capabilities.message_bytes_max = of.message_bytes_max;
+    capabilities.pieces_max = of.pieces_max;
     capabilities.region_bytes_max = of.region_bytes_max;
     capabilities.regions_max = of.regions_max;
     capabilities.endpoints_max = of.endpoints_max;
@@ -105,6 +120,9 @@ fn post_error(code: FluxlineCode) -> PostError {
     if let [bytes, max] = numbers(&sentence)[..] {
         candidates.push(PostError::TooLong { bytes, max });
     }
+    if let [pieces, max] = numbers(&sentence)[..] {
+        candidates.push(PostError::Pieces { pieces: pieces as usize, max: max as u32 });
+    }
     if sentence.starts_with("own memory") {
         candidates.push(PostError::Local(access_error(&sentence)));
     }
@@ -120,6 +138,16 @@ fn post_error(code: FluxlineCode) -> PostError {
     };
     assert_eq!(code, expected, "{sentence}");
     error
+}
+
+fn register_error(bytes: u64) -> RegisterError {
+    let sentence = sentence();
+    let max = numbers(&sentence).into_iter().max().unwrap_or_default();
+    let many = RegisterError::TooMany { max: max as u32 };
+    let size = RegisterError::Size { bytes, max };
+    let mut candidates = [many, size].into_iter();
+    let found = candidates.find(|error| error.to_string() == sentence);
+    found.unwrap_or(RegisterError::Memory { bytes, reason: sentence })
 }
 
 /// An own region, by its address.
@@ -200,6 +228,8 @@ const BLANK: FluxlineWork = FluxlineWork {
     offset: 0,
     region_offset: 0,
     from: null(),
+    pieces: null(),
+    piece_count: 0,
     count: 0,
     operand: 0,
     expected: 0,
@@ -223,6 +253,18 @@ fn from_local(work: FluxlineWork, from: Local<'_>) -> FluxlineWork {
             FluxlineWork { from, count, ..work }
         }
         Local::Region(slice) => into_own(work, slice),
+        Local::Gather(pieces) => {
+            let of_c = |Slice { region, offset, bytes }: &Slice| FluxlineSlice {
+                region: region.0,
+                offset: *offset,
+                bytes: *bytes,
+            };
+            let pieces: Vec<FluxlineSlice> = pieces.iter().map(of_c).collect();
+            let piece_count = pieces.len() as u64;
+            // Kept for the call; a test may leave it behind.
+            FluxlineWork { pieces: pieces.leak().as_ptr(), piece_count, ..work }
+        }
+        other => panic!("{other:?} is not in the C interface"),
     }
 }
 
@@ -321,7 +363,7 @@ impl Fabric for OverC {
         let mut region = 0;
         match unsafe { fluxline_register(self.node, bytes, &raw mut region) } {
             FluxlineCode::Done => Ok(RegionId(region)),
-            _ => Err(RegisterError::Memory { bytes, reason: sentence() }),
+            _ => Err(register_error(bytes)),
         }
     }
 
@@ -430,6 +472,7 @@ impl Fabric for OverC {
         let code =
             unsafe { fluxline_post(self.node, endpoint.0, &raw const work, 1, &raw mut posted) };
         assert_eq!(posted == 1, code == FluxlineCode::Done);
+        self.count();
         if code == FluxlineCode::Done { Ok(()) } else { Err(post_error(code)) }
     }
 
@@ -444,6 +487,10 @@ impl Fabric for OverC {
         if code == FluxlineCode::Done { Ok(()) } else { Err(post_error(code)) }
     }
 
+    fn counters(&self) -> &WorkCounters {
+        &self.counters
+    }
+
     fn now(&self) -> Moment {
         let mut now = 0;
         assert_eq!(unsafe { fluxline_now_ns(self.node, &raw mut now) }, FluxlineCode::Done);
@@ -451,6 +498,7 @@ impl Fabric for OverC {
     }
 
     fn poll(&mut self, _: Moment) -> Option<Completion> {
+        self.count();
         let mut completion: FluxlineCompletion = unsafe { std::mem::zeroed() };
         match unsafe { fluxline_poll(self.node, &raw mut completion) } {
             FluxlineCode::Done => Some(self.completion(&completion)),
@@ -483,6 +531,7 @@ fn pair(left: &str, right: &str, right_name: String) -> Pair {
         left: Box::new(OverC::open(left)),
         right: Box::new(OverC::open(right)),
         right_name,
+        right_again: None,
         now: Box::new(fluxline::clock::now),
     }
 }
@@ -515,6 +564,26 @@ macro_rules! laws_over_c {
                 a_message_into_a_withdrawn_buffer_is_told_to_both,
                 both_sides_post_at_once,
                 an_unreliable_connection_invents_and_repeats_nothing,
+            );
+            conformance!(@each batches, $make,
+                a_gather_is_its_pieces_one_after_the_other,
+                a_message_can_be_gathered,
+                a_wrong_piece_refuses_the_whole_gather,
+                a_gather_has_as_many_pieces_as_the_link_says,
+                a_batch_is_its_operations_in_order,
+                a_refused_operation_ends_its_batch,
+                a_batch_fills_the_queue_and_no_more,
+                counters_count_each_operation_once,
+            );
+            conformance!(@each late, $make,
+                a_peer_that_never_comes_is_given_up_at_the_deadline,
+                a_call_can_be_called_off,
+            );
+            conformance!(@each promises, $make,
+                region_sizes_are_as_promised,
+                the_number_of_regions_is_as_promised,
+                operation_sizes_are_as_promised,
+                the_queue_is_as_long_as_promised,
             );
             conformance!(@each laws, $make,
                 a_put_places_its_bytes_and_no_others,

@@ -30,15 +30,16 @@ fn pair_with(frame_bytes: usize, faults: Faults) -> Pair {
 
 fn pair_from(seed: u64, frame_bytes: usize, faults: Faults) -> Pair {
     let network = Network::new();
-    let node = |number: u8| {
+    let node = move |number: u8, secret: u8| {
         let port = network.port(address(number), frame_bytes);
         let port = Lossy::new(port, faults, seed.wrapping_add(u64::from(number)));
-        Node::new(port, EndpointConfig::new(&format!("node-{number}"), [number; 16]))
+        Node::new(port, EndpointConfig::new(&format!("node-{number}"), [secret; 16]))
     };
     let mut now = Moment::default();
     Pair {
-        left: Box::new(node(1)),
-        right: Box::new(node(2)),
+        left: Box::new(node(1, 1)),
+        right: Box::new(node(2, 2)),
+        right_again: Some(Box::new(move || Box::new(node(2, 3)))),
         right_name: address(2).to_string(),
         now: Box::new(move || {
             now = now + Span::from_ns(20_000);

@@ -12,6 +12,7 @@ fn pair() -> Pair {
         left: Box::new(left),
         right: Box::new(right),
         right_name: "right".into(),
+        right_again: Some(Box::new(move || Box::new(lab.node("right").expect("it is gone")))),
         now: Box::new(move || {
             now = now + Span::from_ms(1);
             now

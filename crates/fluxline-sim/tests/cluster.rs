@@ -12,6 +12,7 @@ fn pair(url: &str) -> Pair {
         left: Box::new(cluster.node(0)),
         right: Box::new(cluster.node(1)),
         right_name: "1".into(),
+        right_again: None, // a dead machine stays dead
         now: Box::new(move || {
             now = now + Span::from_ns(20_000);
             now

@@ -25,6 +25,7 @@ fn pair_of(cluster: &Cluster, step_ns: u64) -> Pair {
         left: Box::new(cluster.node(0)),
         right: Box::new(cluster.node(1)),
         right_name: "1".into(),
+        right_again: None, // a dead machine stays dead
         now: Box::new(move || {
             now = now + Span::from_ns(step_ns);
             now

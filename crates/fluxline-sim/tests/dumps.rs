@@ -289,6 +289,7 @@ fn the_bytes_of_a_put_are_in_the_dump_of_a_cluster() {
         left: Box::new(cluster.node(0)),
         right: Box::new(cluster.node(1)),
         right_name: "1".into(),
+        right_again: None, // a dead machine stays dead
         now: Box::new(move || {
             now = now + Span::from_ns(500);
             now

@@ -1,11 +1,11 @@
 //! Regions that peers write over Ethernet and that a readout in another thread reads in place.
 //!
 //! Two kinds exist: slots, for senders that write without waiting ([`landing_slots`]), and a push
-//! ring for producers that wait for room ([`landing_ring`]). Either has a region for
-//! [`register_own`](fluxline_core::fabric::Fabric::register_own), a side for the thread that polls the node, and one for
-//! the thread that reads. A write into unread data is refused and counted. So data that is read in
-//! place never changes under the reader. [`RingServer`] serves a push ring to one producer after
-//! the other, each of which has presented the key.
+//! ring for producers that wait for room ([`landing_ring`]). Either has memory for
+//! [`register_own`](fluxline_core::fabric::Fabric::register_own), a side for the thread that polls
+//! the node, and one for the thread that reads. A write into unread data is refused and counted. So
+//! data that is read in place never changes under the reader. [`RingServer`] serves a push ring to
+//! one producer after the other, each of which has presented the key.
 
 mod server;
 

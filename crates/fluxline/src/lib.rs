@@ -78,6 +78,7 @@ pub mod clock;
 pub mod fuzzing;
 #[cfg(not(loom))]
 pub mod host;
+pub mod hosts;
 pub mod kernel;
 #[cfg(not(loom))] // The models do not include its memory, nor that of `roce`.
 pub mod landing;

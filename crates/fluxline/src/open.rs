@@ -1,11 +1,12 @@
 //! One way to any link: a URL names it, and the result is a [`Fabric`].
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use fluxline_core::fabric::{Fabric, Name, NameError};
 use fluxline_core::roce::UDP_PORT;
 
+use crate::hosts::{Hosts, HostsError, peer_address};
 use crate::measured::{Measured, MeasuredError};
 use crate::roce::{RoceError, RoceNode, endpoint_config, long_enough};
 use crate::udp::{UdpPortConfig, interface_of};
@@ -55,6 +56,9 @@ pub enum OpenError {
     /// The interface could not be opened.
     #[error("{0}; udp:// with the interface's address works without")]
     Xdp(#[from] XdpError),
+    /// The peers behind `?` are not understood.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
     /// A part of it is not a name.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -86,7 +90,9 @@ pub enum OpenError {
 /// network in virtual time: the N nodes of the world are programs of this process, each on a thread
 /// of its own, and `open` waits until all are open (docs/simulation/threads.md).
 ///
-/// Nodes of one group reach each other by their names, nodes on UDP by their addresses. On shared
+/// Nodes of one group reach each other by their names, and so do those of a simulated world. Nodes
+/// on Ethernet reach each other by their addresses, or by names that the URL gives an address:
+/// `udp://10.0.0.7/board?peers=builder@10.0.0.8`, or `?hosts=FILE` ([`crate::hosts`]). On shared
 /// memory, it uses the measurements of this machine ([`crate::measured`]). Errors: [`OpenError`], a
 /// sentence each.
 ///
@@ -105,14 +111,16 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
         return open_simulated(url);
     }
     if url.starts_with("udp://") {
+        let (url, hosts) = with_hosts(url)?;
         let (local, name) = udp_address(url)?;
         let port = UdpPortConfig { spin: SPIN, ..UdpPortConfig::new(local) };
-        return Ok(Box::new(RoceNode::open(&name, port)?));
+        return Ok(Box::new(RoceNode::open(&name, port)?.with_hosts(hosts)));
     }
     if url.starts_with("xdp://") {
+        let (url, hosts) = with_hosts(url)?;
         let (interface, name) = xdp_interface(url)?;
-        let port = XdpPort::open(&interface)?;
-        return Ok(Box::new(RoceNode::on(long_enough(port)?, endpoint_config(&name)?)));
+        let port = long_enough(XdpPort::open(&interface)?)?;
+        return Ok(Box::new(RoceNode::on(port, endpoint_config(&name)?).with_hosts(hosts)));
     }
     let (group, node) = shm_names(url)?;
     let default = ShmConfig::default();
@@ -134,6 +142,12 @@ fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     Err(OpenError::NoSimulator { url: url.to_owned() })
 }
 
+/// Splits the table of peers from a URL.
+fn with_hosts(url: &str) -> Result<(&str, Hosts), OpenError> {
+    let (url, query) = url.split_once('?').unwrap_or((url, ""));
+    Ok((url, Hosts::of_query(query)?))
+}
+
 /// Group and node of a `shm://` URL.
 pub fn shm_names(url: &str) -> Result<(Name, Name), OpenError> {
     let rest = url.strip_prefix("shm://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
@@ -146,10 +160,7 @@ pub fn shm_names(url: &str) -> Result<(Name, Name), OpenError> {
 pub fn udp_address(url: &str) -> Result<(SocketAddr, String), OpenError> {
     let rest = url.strip_prefix("udp://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
     let (address, name) = rest.split_once('/').unwrap_or((rest, ""));
-    let whole = address.parse::<SocketAddr>().ok();
-    let bare = address.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let with_port = bare.ok().map(|ip| SocketAddr::new(ip, UDP_PORT));
-    let local = whole.or(with_port).ok_or_else(|| OpenError::Address { url: url.to_owned() })?;
+    let local = peer_address(address).ok_or_else(|| OpenError::Address { url: url.to_owned() })?;
     let name = if name.is_empty() { local.to_string() } else { Name::parse(name)?.to_string() };
     Ok((local, name))
 }
@@ -190,6 +201,11 @@ mod tests {
             ("xdp://127.0.0.1:4791", "no interface of this host has that address"),
             ("xdp://[2001:db8::7]", "no interface of this host has that address"),
             ("udp://127.0.0.1/a/b", "is not a name"),
+            ("udp://127.0.0.1/a?peer=b@10.0.0.8", "behind `?` write peers="),
+            ("udp://127.0.0.1/a?peers=b", "write NAME@ADDRESS"),
+            ("udp://127.0.0.1/a?peers=b@here", "write NAME@ADDRESS"),
+            ("udp://127.0.0.1/a?peers=b@10.0.0.8,b@10.0.0.9", "b has two addresses"),
+            ("udp://127.0.0.1/a?hosts=/no/such/file", "lines ADDRESS NAME"),
             ("sim:sci?nodes=2", "write sim:sci/WORLD/NODE?nodes=N"),
             ("sim:sci/lab/a?nodes=0", "2 or more"),
             ("sim:ib/lab/a?nodes=2", "write sim:sci"),

@@ -13,11 +13,12 @@ use fluxline_core::endpoint::{EndpointConfig, Node};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Work,
+    Slice, Work, WorkCounters,
 };
 use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use crate::clock;
+use crate::hosts::Hosts;
 use crate::memory::OwnMemory;
 use crate::sys::{host, packet_sum};
 use crate::udp::{UdpPort, UdpPortConfig};
@@ -194,6 +195,7 @@ pub fn endpoint_config(name: &str) -> Result<EndpointConfig, RoceError> {
 /// A node on Ethernet.
 pub struct RoceNode<P: Waiting = UdpPort> {
     node: Node<P>,
+    hosts: Hosts,
 }
 
 impl RoceNode<UdpPort> {
@@ -209,7 +211,14 @@ impl<P: Waiting> RoceNode<P> {
     /// A node on a port of one's own.
     #[must_use]
     pub fn on(port: P, config: EndpointConfig) -> RoceNode<P> {
-        RoceNode { node: Node::new(port, config) }
+        RoceNode { node: Node::new(port, config), hosts: Hosts::default() }
+    }
+
+    /// The same node, which also finds peers by the names of this table.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Hosts) -> RoceNode<P> {
+        self.hosts = hosts;
+        self
     }
 
     /// The node: its counters, static peers.
@@ -276,7 +285,10 @@ impl<P: Waiting> Fabric for RoceNode<P> {
         peer: &str,
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
-        self.node.connect(peer, reliability)
+        match self.hosts.address(peer) {
+            Some(address) => self.node.connect(&address.to_string(), reliability),
+            None => self.node.connect(peer, reliability),
+        }
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
@@ -307,6 +319,10 @@ impl<P: Waiting> Fabric for RoceNode<P> {
         into: Slice,
     ) -> Result<(), PostError> {
         self.node.post_receive(endpoint, tag, into)
+    }
+
+    fn counters(&self) -> &WorkCounters {
+        Fabric::counters(&self.node)
     }
 
     fn now(&self) -> Moment {

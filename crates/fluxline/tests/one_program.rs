@@ -51,6 +51,10 @@ fn the_sums_of_two_and_of_three_nodes_are_equal_on_shared_memory_udp_and_sci() {
         let ports = ports(nodes);
         let udp = run(&urls(nodes, |node| format!("udp://127.0.0.1:{}", ports[node])));
         assert_eq!(agreed(&udp), expected, "udp, {nodes} nodes");
+        let peer = |node: usize| format!("node-{node}@127.0.0.1:{}", ports[node]);
+        let peers = (0..nodes).map(peer).collect::<Vec<_>>().join(",");
+        let url = |node| format!("udp://127.0.0.1:{}/node-{node}?peers={peers}", ports[node]);
+        assert_eq!(agreed(&run(&urls(nodes, url))), expected, "udp by names, {nodes} nodes");
         for model in ["plain", "lc2", "lc3&fault=bits:1e-6"] {
             let url = |node| format!("sim:sci/same-{nodes}/{node}?nodes={nodes}&model={model}");
             assert_eq!(agreed(&run(&urls(nodes, url))), expected, "{model}, {nodes} nodes");

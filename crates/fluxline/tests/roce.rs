@@ -6,6 +6,7 @@ use fluxline::clock;
 use fluxline::roce::{RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig};
 use fluxline_core::endpoint::{EndpointConfig, Node};
+use fluxline_core::fabric::Fabric;
 use fluxline_core::fabric::conformance::Pair;
 use fluxline_core::port::Port;
 use fluxline_core::port::lossy::{Faults, Lossy};
@@ -28,9 +29,16 @@ fn pair(ip: &str) -> Pair {
     Pair {
         left: Box::new(RoceNode::on(left, config("left"))),
         right: Box::new(RoceNode::on(right, config("right"))),
-        right_name,
+        right_name: right_name.clone(),
+        right_again: Some(Box::new(move || Box::new(again(&right_name)))),
         now: Box::new(clock::monotonic),
     }
+}
+
+/// Opens a node at the address of one that is gone.
+fn again(at: &str) -> RoceNode {
+    let port = UdpPort::bind(UdpPortConfig::new(at.parse().expect("an address")));
+    RoceNode::on(port.expect("a free port"), config("right"))
 }
 
 fn lossy_pair() -> Pair {
@@ -47,11 +55,17 @@ fn lossy_pair() -> Pair {
     };
     let seed = clock::now().as_ns();
     println!("seed {seed}");
-    let node = |port, name, seed| Box::new(Node::new(Lossy::new(port, faults, seed), config(name)));
+    let node = move |port, name: &str, seed| -> Box<dyn Fabric> {
+        Box::new(Node::new(Lossy::new(port, faults, seed), config(name)))
+    };
     Pair {
         left: node(left, "left", seed),
         right: node(right, "right", seed + 1),
-        right_name,
+        right_name: right_name.clone(),
+        right_again: Some(Box::new(move || {
+            let port = UdpPort::bind(UdpPortConfig::new(right_name.parse().expect("an address")));
+            node(port.expect("a free port"), "right", seed + 2)
+        })),
         now: Box::new(clock::monotonic),
     }
 }

@@ -8,7 +8,7 @@ use fluxline_core::fabric::memory::{Lab, MemoryFabric};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Work,
+    Slice, Work, WorkCounters,
 };
 use fluxline_core::random::Draw;
 use serde_json::json;
@@ -182,6 +182,9 @@ impl Fabric for Damaging {
         into: Slice,
     ) -> Result<(), PostError> {
         self.inner.post_receive(endpoint, tag, into)
+    }
+    fn counters(&self) -> &WorkCounters {
+        self.inner.counters()
     }
     fn now(&self) -> Moment {
         self.inner.now()

@@ -6,7 +6,7 @@ use super::config::{AwaitedRepeat, EndpointConfig};
 use super::counters::{ConnectionCounters, NodeCounters};
 use super::endpoints::ENDPOINTS_MAX;
 use super::node_core::{Core, Limits, QUEUE_MAX, RECEIVE_COMPLETIONS_MAX, REGIONS_MAX};
-use crate::fabric::{AccessError, Capabilities, EndpointId, RegionId, Status};
+use crate::fabric::{AccessError, Capabilities, EndpointId, RegionId, Status, WorkCounters};
 use crate::port::Port;
 use crate::{Moment, Span};
 
@@ -17,10 +17,14 @@ const ROUNDS: usize = 16;
 /// system call.
 const AT_ONCE_FRAMES_MIN: usize = 4;
 
+/// The most pieces of a gather: each frame's payload is found among them.
+const PIECES_MAX: u32 = 64;
+
 /// A node on the link of the port `P`.
 pub struct Node<P> {
     pub(super) port: P,
     pub(super) core: Core,
+    pub(super) work_counters: WorkCounters,
 }
 
 impl<P: Port> Node<P> {
@@ -31,10 +35,12 @@ impl<P: Port> Node<P> {
         let frame_bytes = limits.frame_bytes_max.min(config.frame_bytes_max);
         let mut capabilities = Capabilities::new(limits.port);
         capabilities.operation_bytes_max = 1 << 30;
+        capabilities.message_bytes_max = 1 << 30;
         capabilities.region_bytes_max = 1 << 40;
         capabilities.regions_max = REGIONS_MAX;
         capabilities.endpoints_max = config.endpoints_max.clamp(1, ENDPOINTS_MAX);
         capabilities.queue_max = QUEUE_MAX as u32;
+        capabilities.pieces_max = PIECES_MAX;
         capabilities.own_memory = true;
         capabilities.atomics = true;
         capabilities.ordered = true;
@@ -46,7 +52,7 @@ impl<P: Port> Node<P> {
             receive_buffer_bytes: limits.receive_buffer_bytes,
         };
         let core = Core::new(config, limits);
-        Node { port, core }
+        Node { port, core, work_counters: WorkCounters::default() }
     }
 
     /// Returns the port.
@@ -144,7 +150,7 @@ impl<P: Port> Node<P> {
             self.core.acknowledgements_wait = false;
             self.send_all(now);
         }
-        let Node { port, core } = self;
+        let Node { port, core, .. } = self;
         for _ in 0..BATCHES {
             let room = core.completions.len() < RECEIVE_COMPLETIONS_MAX;
             if !room || port.receive(now, &mut |frame| core.take(now, &frame)) < AT_ONCE_FRAMES_MIN

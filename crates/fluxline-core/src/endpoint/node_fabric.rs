@@ -2,6 +2,7 @@
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use super::imports::{Import, ImportState};
@@ -9,14 +10,14 @@ use super::node::Node;
 use super::node_core::{Core, QUEUE_MAX};
 use super::peer::PeerKind;
 use super::peer_regions::PendingImport;
-use super::posted::{PayloadSource, Posted, Report, Request};
+use super::posted::{PayloadSource, Piece, Posted, Report, Request};
 use super::regions::check;
 use super::wire::Ends;
 use crate::Moment;
 use crate::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Level, Local, Memory, Name, Operation, PostError, RegionId, RegisterError,
-    Reliability, RemoteId, Rights, Slice, Status, Target, Work,
+    Reliability, RemoteId, Rights, Slice, Status, Target, Work, WorkCounters,
 };
 use crate::port::Port;
 use crate::roce::UDP_PORT;
@@ -77,7 +78,8 @@ impl<P: Port> Fabric for Node<P> {
         peer: &str,
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
-        let expected = "write an address and, where it is not 4791, a port: 10.0.0.7:4791";
+        let expected = "write an address and, where it is not 4791, a port (10.0.0.7:4791), or \
+                        a name that the own URL gives (peers=NAME@ADDRESS)";
         let wrong = || ConnectError::Name { peer: peer.to_string(), expected };
         let address = address_of(peer).ok_or_else(wrong)?;
         let max = self.core.limits.capabilities.endpoints_max;
@@ -100,6 +102,9 @@ impl<P: Port> Fabric for Node<P> {
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
+        if self.core.hang_up(endpoint) {
+            return Ok(());
+        }
         self.core.open(endpoint).ok_or(PostError::NotConnected)?;
         self.acknowledge(self.core.now);
         self.core.end(endpoint, Status::Done);
@@ -137,7 +142,9 @@ impl<P: Port> Fabric for Node<P> {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        self.core.post(endpoint, tag, work)
+        let outcome = self.core.post(endpoint, tag, &work);
+        self.work_counters.posted(&work, &outcome);
+        outcome
     }
 
     fn post_receive(
@@ -157,6 +164,10 @@ impl<P: Port> Fabric for Node<P> {
         Ok(())
     }
 
+    fn counters(&self) -> &WorkCounters {
+        &self.work_counters
+    }
+
     fn now(&self) -> Moment {
         self.core.now
     }
@@ -165,6 +176,7 @@ impl<P: Port> Fabric for Node<P> {
         if self.core.completions.is_empty() {
             self.drive(now);
         }
+        self.work_counters.polled(self.core.completions.front());
         self.core.completions.pop_front()
     }
 
@@ -200,7 +212,7 @@ impl Core {
         self.regions.add(memory, key)
     }
 
-    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: &Work<'_>) -> Result<(), PostError> {
         let completions = self.completions.len();
         let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
         if open.requester.queued() >= QUEUE_MAX || completions >= POST_COMPLETIONS_MAX {
@@ -210,7 +222,7 @@ impl Core {
             return Err(PostError::Unreliable);
         }
         let operation = work.operation();
-        let Prepared { request, bytes, remote, complete_at } = self.prepare(endpoint, &work)?;
+        let Prepared { request, bytes, remote, complete_at } = self.prepare(endpoint, work)?;
         let done = |status| Completion::Done { endpoint, tag, operation, status, value: 0 };
         if remote.is_some_and(|remote| self.is_withdrawn(remote)) {
             self.completions.push_back(done(Status::Withdrawn));
@@ -254,7 +266,7 @@ impl Core {
         let without_bytes = |request, remote| Prepared { request, bytes: 0, remote, complete_at };
         Ok(match *work {
             Work::Put { from, to, notify, complete_at } => {
-                let bytes = length(&from);
+                let bytes = from.bytes();
                 let (key, address) =
                     self.remote(endpoint, to, bytes, |rights: Rights| rights.put)?;
                 let from = self.source(endpoint, &from)?;
@@ -262,7 +274,7 @@ impl Core {
                 Prepared { request, bytes, remote: Some(to.remote), complete_at }
             }
             Work::Send { from, complete_at } => {
-                let bytes = length(&from);
+                let bytes = from.bytes();
                 let from = self.source(endpoint, &from)?;
                 Prepared { request: Request::Send { from }, bytes, remote: None, complete_at }
             }
@@ -329,12 +341,13 @@ impl Core {
         endpoint: EndpointId,
         from: &Local<'_>,
     ) -> Result<PayloadSource, PostError> {
-        self.fits(length(from))?;
+        self.fits(from.bytes())?;
         match *from {
             Local::Region(slice) => {
                 let memory = self.regions.slice(slice).map_err(PostError::Local)?;
                 Ok(PayloadSource::Memory(memory, slice.offset))
             }
+            Local::Gather(pieces) => self.pieces(pieces).map(PayloadSource::Gather),
             Local::Bytes(bytes) => {
                 let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
                 let mut buffer = open.requester.buffer();
@@ -343,12 +356,17 @@ impl Core {
             }
         }
     }
-}
 
-fn length(from: &Local<'_>) -> u64 {
-    match from {
-        Local::Bytes(bytes) => bytes.len() as u64,
-        Local::Region(slice) => slice.bytes,
+    fn pieces(&self, pieces: &[Slice]) -> Result<Vec<Piece>, PostError> {
+        let max = self.limits.capabilities.pieces_max;
+        if pieces.len() > max as usize {
+            return Err(PostError::Pieces { pieces: pieces.len(), max });
+        }
+        let piece = |slice: &Slice| {
+            let memory = self.regions.slice(*slice).map_err(PostError::Local)?;
+            Ok(Piece { memory, offset: slice.offset, bytes: slice.bytes })
+        };
+        pieces.iter().map(piece).collect()
     }
 }
 

@@ -12,6 +12,14 @@ use crate::roce::{AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, W
 pub(super) enum PayloadSource {
     Bytes(Vec<u8>),
     Memory(Arc<dyn Memory>, u64),
+    Gather(Vec<Piece>),
+}
+
+/// A piece of own memory in a gather.
+pub(super) struct Piece {
+    pub memory: Arc<dyn Memory>,
+    pub offset: u64,
+    pub bytes: u64,
 }
 
 impl PayloadSource {
@@ -27,7 +35,20 @@ impl PayloadSource {
                     into.fill(0); // not reached: a region cannot shrink
                 }
             }
+            PayloadSource::Gather(pieces) => copy_pieces(pieces, at, into),
         }
+    }
+}
+
+/// Copies bytes of pieces that lie one after the other, from `at` on.
+fn copy_pieces(pieces: &[Piece], mut at: u64, mut into: &mut [u8]) {
+    for piece in pieces {
+        let bytes = piece.bytes.saturating_sub(at).min(into.len() as u64) as usize;
+        let (part, rest) = into.split_at_mut(bytes);
+        if bytes > 0 && piece.memory.read(piece.offset + at, part).is_err() {
+            part.fill(0); // not reached: a region cannot shrink
+        }
+        (at, into) = (at.saturating_sub(piece.bytes), rest);
     }
 }
 

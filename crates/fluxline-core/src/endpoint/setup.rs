@@ -117,6 +117,15 @@ impl Core {
         calling.try_next_size(now, self.limits.frame_bytes);
     }
 
+    /// Ends a call that is not answered yet. Returns false when there is none.
+    pub fn hang_up(&mut self, endpoint: EndpointId) -> bool {
+        let calls = matches!(self.endpoints.state(endpoint), Some(EndpointState::Calling(_)));
+        if calls {
+            self.fail_call(endpoint, Status::Done);
+        }
+        calls
+    }
+
     fn fail_call(&mut self, endpoint: EndpointId, status: Status) {
         self.endpoints.remove(endpoint);
         self.completions.push_back(Completion::Broken { endpoint, status });

@@ -163,6 +163,16 @@ pub enum ImportError {
     },
 }
 
+/// A batch of which only the first operations were accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{accepted} operations were accepted; the next was not: {error}")]
+pub struct BatchError {
+    /// The number of accepted operations, from the first on.
+    pub accepted: usize,
+    /// The reason why the next one was not.
+    pub error: PostError,
+}
+
 /// The reason why work was not accepted. The arguments stay the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -190,6 +200,19 @@ pub enum PostError {
     Unsupported {
         /// The kind of operation.
         operation: Operation,
+    },
+    /// The link's: it takes no bytes from this kind of source.
+    #[error(
+        "this link takes no bytes from this kind of source; give bytes, or a slice of a region"
+    )]
+    Source,
+    /// The caller's: a gather of too many pieces.
+    #[error("a gather of {pieces} pieces is too long for this link; at most {max}")]
+    Pieces {
+        /// The number of pieces.
+        pieces: usize,
+        /// The most that is possible.
+        max: u32,
     },
     /// The caller's: there are too many bytes for one operation.
     #[error("{bytes} bytes are too many for one operation of this link; at most {max}")]

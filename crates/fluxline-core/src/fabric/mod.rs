@@ -13,17 +13,24 @@
 
 pub mod barrier;
 pub mod conformance;
+pub mod connect;
+pub mod counters;
 pub mod error;
 pub mod memory;
 pub mod push;
 pub mod region;
 pub mod work;
 
-pub use error::{AccessError, ConnectError, ExportError, ImportError, PostError, RegisterError};
+pub use counters::WorkCounters;
+pub use error::{
+    AccessError, BatchError, ConnectError, ExportError, ImportError, PostError, RegisterError,
+};
 pub use region::{
     Grant, Key, NAME_BYTES_MAX, Name, NameError, RegionId, RemoteId, Rights, Slice, Target,
 };
-pub use work::{Completion, EndpointId, Level, Local, Operation, Reliability, Status, Work};
+pub use work::{
+    Completion, EndpointId, Level, Local, Operation, Post, Reliability, Status, Work, total_bytes,
+};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -127,6 +134,13 @@ pub trait Fabric: Send {
     /// arguments stay the caller's. Cost: no allocation in steady state.
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError>;
 
+    /// Posts several operations to an endpoint, in order. The peer is woken once for all of them.
+    ///
+    /// All are accepted, or the first of them: [`BatchError`] has their number and the reason.
+    fn post_all(&mut self, endpoint: EndpointId, posts: &[Post<'_>]) -> Result<(), BatchError> {
+        post_each(posts, |post| self.post(endpoint, post.tag, post.work))
+    }
+
     /// Gives the endpoint a buffer for one message of the peer; buffers are used in order.
     fn post_receive(
         &mut self,
@@ -134,6 +148,9 @@ pub trait Fabric: Send {
         tag: u64,
         into: Slice,
     ) -> Result<(), PostError>;
+
+    /// Returns the counters of this node's work since it was opened.
+    fn counters(&self) -> &WorkCounters;
 
     /// Returns the time of this link, which never goes back: that of the host on a real link,
     /// virtual time on a simulated one. All moments of this interface are of this clock.
@@ -243,6 +260,17 @@ pub trait Memory: Any + Send + Sync {
     fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError>;
 }
 
+/// Posts each operation until one is refused. For links with a [`Fabric::post_all`] of their own.
+pub fn post_each<'a>(
+    posts: &[Post<'a>],
+    mut post: impl FnMut(&Post<'a>) -> Result<(), PostError>,
+) -> Result<(), BatchError> {
+    for (accepted, of) in posts.iter().enumerate() {
+        post(of).map_err(|error| BatchError { accepted, error })?;
+    }
+    Ok(())
+}
+
 impl core::fmt::Debug for dyn Memory {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(out, "{} bytes of memory", self.bytes())
@@ -275,8 +303,10 @@ pub fn view_copy<M: Memory + ?Sized>(
 pub struct Capabilities {
     /// The link's name, for reports: `shm`, `udp`, `sim:sci`.
     pub link: &'static str,
-    /// The largest put, get or message in one operation \[byte\].
+    /// The largest put or get in one operation \[byte\].
     pub operation_bytes_max: u64,
+    /// The largest message \[byte\].
+    pub message_bytes_max: u64,
     /// The largest region \[byte\].
     pub region_bytes_max: u64,
     /// The most regions of one node.
@@ -318,6 +348,7 @@ impl Capabilities {
         Capabilities {
             link,
             operation_bytes_max: 0,
+            message_bytes_max: 0,
             region_bytes_max: 0,
             regions_max: 0,
             endpoints_max: 0,

@@ -30,11 +30,45 @@ pub enum Level {
 
 /// The source of the bytes of a put or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Local<'a> {
     /// Any memory; it is copied before `post` returns.
     Bytes(&'a [u8]),
     /// A slice of an own region; it must not change until the operation is `Copied`.
     Region(Slice),
+    /// Slices of own regions, one after the other; each may be empty, and they may overlap.
+    ///
+    /// At most [`Capabilities::pieces_max`](super::Capabilities::pieces_max). Their bytes must not
+    /// change until the operation is `Copied`; the list of them may.
+    Gather(&'a [Slice]),
+}
+
+impl Local<'_> {
+    /// Returns the slices of own regions that the bytes come from; none for [`Local::Bytes`].
+    #[must_use]
+    pub fn pieces(&self) -> &[Slice] {
+        match self {
+            Local::Bytes(_) => &[],
+            Local::Region(slice) => core::slice::from_ref(slice),
+            Local::Gather(pieces) => pieces,
+        }
+    }
+
+    /// Returns the number of bytes; `u64::MAX` for pieces with more.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Local::Bytes(bytes) => bytes.len() as u64,
+            Local::Region(slice) => slice.bytes,
+            Local::Gather(pieces) => total_bytes(pieces),
+        }
+    }
+}
+
+/// Returns the bytes of all pieces together; `u64::MAX` for more.
+#[must_use]
+pub fn total_bytes(pieces: &[Slice]) -> u64 {
+    pieces.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.bytes))
 }
 
 /// An operation. With `complete_at: None` it has a completion only if it fails (verbs call it
@@ -90,6 +124,15 @@ pub enum Work<'a> {
     Fence,
     /// Completes when all earlier work on this endpoint is placed.
     Flush,
+}
+
+/// One operation of a batch ([`Fabric::post_all`](super::Fabric::post_all)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Post<'a> {
+    /// The caller's tag, which comes back in the completion.
+    pub tag: u64,
+    /// The operation.
+    pub work: Work<'a>,
 }
 
 /// The kind of an operation.

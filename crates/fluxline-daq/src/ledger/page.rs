@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use fluxline_core::counters::{Merge, Row};
+use fluxline_core::fabric::WorkCounters;
 
 use super::{
     BuilderCounters, Counted, Fate, HostCounters, InputCounters, LAWS, Needs, OUTCOMES,
@@ -28,6 +29,9 @@ pub fn counters_page() -> String {
     page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
+    let about =
+        "One set per node of a link, for programs that use it directly (`Fabric::counters`).";
+    page_section(&mut out, "Work of a node", about, WorkCounters::ROWS);
     outcome_section(&mut out);
     law_section(&mut out);
     out

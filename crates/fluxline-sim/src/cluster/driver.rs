@@ -190,16 +190,21 @@ impl Driver {
         endpoint
     }
 
-    /// Ends a connection.
+    /// Ends a connection, or the attempt at one.
     pub fn disconnect(
         &mut self,
         hands: &mut Hands<'_>,
         endpoint: EndpointId,
     ) -> Result<(), PostError> {
-        let end = self.open(endpoint).ok_or(PostError::NotConnected)?;
-        let (peer, other) = (end.peer, end.other);
+        let end = self.endpoints.get(endpoint.0 as usize).ok_or(PostError::NotConnected)?;
+        let (phase, peer, other) = (end.phase, end.peer, end.other);
+        if phase == Phase::Over {
+            return Err(PostError::NotConnected);
+        }
         self.close(hands, endpoint, Status::Done);
-        self.send(hands, peer, Message::Disconnect { endpoint: other }, Then::Nothing);
+        if phase == Phase::Open {
+            self.send(hands, peer, Message::Disconnect { endpoint: other }, Then::Nothing);
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fluxline_core::fabric::{
     AccessError, EndpointId, Level, Local, Operation, PostError, RegionId, Reliability, RemoteId,
-    Rights, Slice, Status, Target, Work,
+    Rights, Slice, Status, Target, Work, total_bytes,
 };
 
 use super::address::AddressRange;
@@ -16,6 +16,9 @@ use crate::sci::NodeId;
 pub const OPERATION_BYTES_MAX: u64 = 16 << 20;
 /// Operations in an endpoint's queue. A choice.
 pub const QUEUE_MAX: u32 = 64;
+
+/// Pieces of one gather. A choice.
+pub const PIECES_MAX: u32 = 64;
 
 /// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +124,8 @@ pub enum Act {
 pub enum Source {
     /// From here.
     Bytes(Vec<u8>),
-    /// From an own region.
-    Region(Slice),
+    /// From slices of own regions, one after the other.
+    Pieces(Vec<Slice>),
 }
 
 impl Source {
@@ -131,7 +134,7 @@ impl Source {
     pub fn bytes(&self) -> u64 {
         match self {
             Source::Bytes(bytes) => bytes.len() as u64,
-            Source::Region(slice) => slice.bytes,
+            Source::Pieces(pieces) => total_bytes(pieces),
         }
     }
 
@@ -140,11 +143,17 @@ impl Source {
         let most = self.bytes().min(most) as usize;
         match self {
             Source::Bytes(bytes) => Ok(bytes[..most].to_vec()),
-            Source::Region(slice) => {
+            Source::Pieces(pieces) => {
                 let mut bytes = vec![0; most];
-                let region = space.region(slice.region).map_err(|_| Status::Withdrawn)?;
-                let read = region.words.read(slice.offset, &mut bytes);
-                read.map_err(|_| Status::OutOfRegion).map(|()| bytes)
+                let mut rest = &mut bytes[..];
+                for slice in pieces {
+                    let count = rest.len().min(slice.bytes as usize);
+                    let (into, behind) = rest.split_at_mut(count);
+                    let region = space.region(slice.region).map_err(|_| Status::Withdrawn)?;
+                    region.words.read(slice.offset, into).map_err(|_| Status::OutOfRegion)?;
+                    rest = behind;
+                }
+                Ok(bytes)
             }
         }
     }
@@ -227,7 +236,17 @@ impl Check<'_> {
                 fits(bytes.len() as u64)?;
                 Ok(Source::Bytes(bytes.to_vec()))
             }
-            Local::Region(slice) => self.local(slice).map(|()| Source::Region(slice)),
+            Local::Region(slice) => self.local(slice).map(|()| Source::Pieces(vec![slice])),
+            Local::Gather(pieces) => {
+                let max = PIECES_MAX;
+                if pieces.len() > max as usize {
+                    return Err(PostError::Pieces { pieces: pieces.len(), max });
+                }
+                pieces.iter().try_for_each(|piece| self.local(*piece))?;
+                fits(from.bytes())?;
+                Ok(Source::Pieces(pieces.to_vec()))
+            }
+            _ => Err(PostError::Source),
         }
     }
 

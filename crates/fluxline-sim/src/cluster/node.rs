@@ -7,13 +7,13 @@ use fluxline_core::fabric::memory::{View, zeroed};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Work, view_copy,
+    Slice, Work, WorkCounters, view_copy,
 };
 use fluxline_core::lock::Lock;
 use fluxline_core::{Moment, Span};
 
 use super::driver::{ENDPOINTS_MAX, REGIONS_MAX};
-use super::endpoint::{OPERATION_BYTES_MAX, QUEUE_MAX};
+use super::endpoint::{OPERATION_BYTES_MAX, PIECES_MAX, QUEUE_MAX};
 use super::moments::{instant, moment};
 use super::world::World;
 use crate::Duration;
@@ -34,16 +34,19 @@ pub struct Node {
     capabilities: Capabilities,
     /// Bytes stored through windows since they were charged.
     through_windows: Arc<AtomicU64>,
+    counters: WorkCounters,
 }
 
 /// Returns the capabilities of nodes on SCI.
 pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
     let mut of = Capabilities::new("sim:sci");
     of.operation_bytes_max = OPERATION_BYTES_MAX;
+    of.message_bytes_max = OPERATION_BYTES_MAX;
     of.region_bytes_max = REGION_BYTES_MAX;
     of.regions_max = REGIONS_MAX;
     of.endpoints_max = ENDPOINTS_MAX;
     of.queue_max = QUEUE_MAX;
+    of.pieces_max = PIECES_MAX;
     of.own_memory = true;
     of.windows = true;
     of.atomics = true;
@@ -55,7 +58,8 @@ pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
 
 impl Node {
     pub(super) fn new(world: Arc<Lock<World>>, index: usize, capabilities: Capabilities) -> Node {
-        Node { world, index, capabilities, through_windows: Arc::default() }
+        let (through_windows, counters) = (Arc::default(), WorkCounters::default());
+        Node { world, index, capabilities, through_windows, counters }
     }
 
     /// Lets the driver do something, and settles what follows.
@@ -203,7 +207,9 @@ impl Fabric for Node {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        self.act(|driver, hands| driver.post(hands, endpoint, tag, &work))
+        let outcome = self.act(|driver, hands| driver.post(hands, endpoint, tag, &work));
+        self.counters.posted(&work, &outcome);
+        outcome
     }
 
     fn post_receive(
@@ -215,6 +221,10 @@ impl Fabric for Node {
         self.act(|driver, hands| driver.post_receive(hands, endpoint, tag, into))
     }
 
+    fn counters(&self) -> &WorkCounters {
+        &self.counters
+    }
+
     fn now(&self) -> Moment {
         moment(self.world.lock().agenda.now())
     }
@@ -222,7 +232,9 @@ impl Fabric for Node {
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         let mut world = self.world.lock();
         world.run_until(instant(now));
-        world.next_completion(self.index)
+        let next = world.next_completion(self.index);
+        self.counters.polled(next.as_ref());
+        next
     }
 
     fn deadline(&self) -> Option<Moment> {

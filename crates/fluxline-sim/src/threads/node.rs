@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Work,
+    Slice, Work, WorkCounters,
 };
 use fluxline_core::{Moment, Span};
 
@@ -188,6 +188,10 @@ impl Fabric for ThreadNode {
         into: Slice,
     ) -> Result<(), PostError> {
         self.of_mut().post_receive(endpoint, tag, into)
+    }
+
+    fn counters(&self) -> &WorkCounters {
+        self.of().counters()
     }
 
     fn now(&self) -> Moment {

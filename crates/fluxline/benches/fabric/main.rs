@@ -1,7 +1,10 @@
-//! The programming model: the cost of object safety, of a notification and of each push ring.
+//! The programming model: the cost of object safety, of a notification and of each push ring, and
+//! the gain of batches.
 //!
-//! `cargo bench -p fluxline --bench fabric`; `-- puts`, `-- notices` or `-- push` runs one part.
+//! `cargo bench -p fluxline --bench fabric`; `-- puts`, `-- batch`, `-- notices` or `-- push` runs
+//! one part.
 
+mod batch;
 #[path = "../../../fluxline-bench/src/statistics/median.rs"]
 mod median;
 mod notices;
@@ -15,9 +18,12 @@ fn main() {
         println!("fabric: a benchmark; run it by `cargo bench -p fluxline --bench fabric`");
         return;
     }
-    let all = !["puts", "notices", "push"].iter().any(|part| has(part));
+    let all = !["puts", "batch", "notices", "push"].iter().any(|part| has(part));
     if all || has("puts") {
         puts::measure();
+    }
+    if all || has("batch") {
+        batch::measure();
     }
     if all || has("notices") {
         notices::measure();

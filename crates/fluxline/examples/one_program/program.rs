@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fluxline::Span;
+use fluxline::fabric::connect::Connector;
 use fluxline::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Memory, Name, Operation, RegionId,
     Reliability, RemoteId, Rights, Slice, Status, Target, Work,
@@ -58,10 +59,7 @@ impl fmt::Display for Outcome {
 /// Returns the name by which peers connect to the node of a URL.
 fn name_of(url: &str) -> &str {
     let path = url.split('?').next().unwrap_or(url);
-    match path.split_once("://") {
-        Some(("udp" | "xdp", address)) => address,
-        _ => path.rsplit('/').next().unwrap_or(path),
-    }
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// FNV-1a, of 64 bits.
@@ -136,24 +134,8 @@ impl Node {
     /// Connects to a peer, which may not be there yet.
     fn connect(&mut self, peer: &str) -> Result<EndpointId, Failure> {
         let limit = self.fabric.now() + PATIENCE;
-        loop {
-            let asked = self.fabric.connect(peer, Reliability::Reliable);
-            let ended = match asked {
-                Ok(asked) => self.next("connection", |what| match *what {
-                    Completion::Connected { endpoint, .. } if endpoint == asked => Some(Ok(asked)),
-                    Completion::Broken { endpoint, status } if endpoint == asked => {
-                        Some(Err(Failure::from(status)))
-                    }
-                    _ => None,
-                })?,
-                Err(error) => Err(error.into()),
-            };
-            match ended {
-                Ok(endpoint) => return Ok(endpoint),
-                Err(error) if self.fabric.now() >= limit => return Err(error),
-                Err(_) => self.pause(),
-            }
-        }
+        let connector = Connector::new(peer, Reliability::Reliable, limit);
+        Ok(connector.finish(&mut *self.fabric, &mut self.kept)?)
     }
 
     /// Imports the region of a peer, which may not have exported it yet.

@@ -82,6 +82,18 @@ pub(super) struct Endpoint {
     /// The moment since which the first message has waited for a buffer.
     waits_since: Option<Moment>,
     record: Vec<u8>,
+    bell: Bell,
+}
+
+/// The way in which this end wakes the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bell {
+    /// With each record.
+    Rings,
+    /// After the batch, if a record was sent.
+    Held,
+    /// After the batch: a record was sent.
+    Due,
 }
 
 impl Endpoint {
@@ -107,6 +119,7 @@ impl Endpoint {
             fenced: 0,
             waits_since: None,
             record: Vec::new(),
+            bell: Bell::Rings,
         }
     }
 
@@ -118,14 +131,34 @@ impl Endpoint {
     /// Notifies the peer that bytes are in place.
     pub fn notify(&mut self, notice: &Notice) {
         self.sender.push_words(kind::NOTICE, notice.to_words());
-        self.peer.node.ring();
+        self.ring();
+    }
+
+    fn ring(&mut self) {
+        match self.bell {
+            Bell::Rings => self.peer.node.ring(),
+            Bell::Held | Bell::Due => self.bell = Bell::Due,
+        }
+    }
+
+    /// Lets the bell wait for the end of a batch of posts.
+    pub fn hold_bell(&mut self) {
+        self.bell = Bell::Held;
+    }
+
+    /// Rings for the whole batch, if something was sent.
+    pub fn release_bell(&mut self) {
+        if self.bell == Bell::Due {
+            self.peer.node.ring();
+        }
+        self.bell = Bell::Rings;
     }
 
     /// Sends a message; its completion comes with the peer's answer.
     pub fn send(&mut self, bytes: &[u8], tag: u64, reported: bool) {
         self.sender.push(kind::MESSAGE, bytes);
         self.unanswered.push_back(Unanswered::Message { tag, reported });
-        self.peer.node.ring();
+        self.ring();
     }
 
     /// Completes when all earlier messages are answered; puts are in place as soon as they are

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use fluxline_core::Moment;
 use fluxline_core::fabric::push::RingLink;
 use fluxline_core::fabric::{
-    AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
-    ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Status, Work,
+    AccessError, BatchError, Capabilities, Completion, ConnectError, EndpointId, ExportError,
+    Fabric, Grant, ImportError, Key, Memory, Name, Post, PostError, RegionId, RegisterError,
+    Reliability, RemoteId, Slice, Status, Work, WorkCounters, post_each,
 };
 
 use super::directory::Directory;
@@ -144,39 +144,20 @@ impl Fabric for Shm {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        let of = self.endpoint(endpoint)?;
-        let behind_messages = matches!(work, Work::Send { .. } | Work::Fence | Work::Flush);
-        if self.completions.len() >= QUEUE_MAX || (of.is_fenced() && !behind_messages) {
-            return Err(PostError::Full);
+        let outcome = self.post_work(endpoint, tag, &work);
+        self.counters.posted(&work, &outcome);
+        outcome
+    }
+
+    fn post_all(&mut self, endpoint: EndpointId, posts: &[Post<'_>]) -> Result<(), BatchError> {
+        if let Ok(of) = self.endpoint_mut(endpoint) {
+            of.hold_bell();
         }
-        let (wanted, ended) = match &work {
-            Work::Put { from, to, notify, complete_at } => {
-                (complete_at.is_some(), self.put(endpoint, from, *to, *notify)?.map(|()| 0))
-            }
-            Work::Get { from, into } => (true, self.get(endpoint, *from, *into)?.map(|()| 0)),
-            Work::FetchAdd { at, add } => {
-                (true, self.atomic(endpoint, *at, |word| word.fetch_add(at.offset, *add))?)
-            }
-            Work::CompareSwap { at, expected, desired } => {
-                let swap = |word: &dyn Memory| word.compare_swap(at.offset, *expected, *desired);
-                (true, self.atomic(endpoint, *at, swap)?)
-            }
-            Work::Send { from, complete_at } => {
-                return self.send(endpoint, tag, from, complete_at.is_some());
-            }
-            // Only messages are not yet in place when `post` returns.
-            Work::Fence => {
-                self.endpoint_mut(endpoint)?.fence();
-                (true, Ok(0))
-            }
-            Work::Flush => return self.flush(endpoint, tag),
-            other => return Err(PostError::Unsupported { operation: other.operation() }),
-        };
-        match ended {
-            Ok(_) if !wanted => {}
-            ended => self.report(endpoint, tag, &work, ended),
+        let outcome = post_each(posts, |post| self.post(endpoint, post.tag, post.work));
+        if let Ok(of) = self.endpoint_mut(endpoint) {
+            of.release_bell();
         }
-        Ok(())
+        outcome
     }
 
     fn post_receive(
@@ -195,6 +176,10 @@ impl Fabric for Shm {
         Ok(())
     }
 
+    fn counters(&self) -> &WorkCounters {
+        &self.counters
+    }
+
     fn now(&self) -> Moment {
         clock::monotonic()
     }
@@ -205,6 +190,7 @@ impl Fabric for Shm {
             self.turns(now);
             self.look_at_lives(now);
         }
+        self.counters.polled(self.completions.front());
         self.completions.pop_front()
     }
 

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, EndpointId, Fabric, Name, RegionId, Reliability,
-    RemoteId, Status,
+    RemoteId, Status, WorkCounters,
 };
 use fluxline_core::{Moment, Span};
 
@@ -60,10 +60,12 @@ const TURNS_FOR_DEAD: u32 = 1024;
 const CAPABILITIES: Capabilities = {
     let mut of = Capabilities::new("shm");
     of.operation_bytes_max = 1 << 40;
+    of.message_bytes_max = channel::RECORD_BYTES_MAX as u64;
     of.region_bytes_max = 1 << 40;
     of.regions_max = SLOTS_MAX;
     of.endpoints_max = SLOTS_MAX;
     of.queue_max = QUEUE_MAX as u32;
+    of.pieces_max = 64;
     of.windows = true;
     of.atomics = true;
     of.ordered = true;
@@ -196,6 +198,7 @@ pub struct Shm {
     endpoints: Table<Endpoint>,
     imports: Table<Import>,
     completions: CompletionQueue,
+    counters: WorkCounters,
     /// The endpoint whose turn is next.
     turn: usize,
     claims_seen: u64,
@@ -233,6 +236,7 @@ impl Shm {
             endpoints: Table::default(),
             imports: Table::default(),
             completions: VecDeque::new(),
+            counters: WorkCounters::default(),
             turn: 0,
             claims_seen: 0,
             lives_seen: None,

@@ -2,12 +2,14 @@
 
 use fluxline_core::fabric::{
     AccessError, EndpointId, Local, Memory, PostError, RegionId, Slice, Status, Target, Work,
+    total_bytes,
 };
 
 use super::channel::RECORD_BYTES_MAX;
 use super::endpoint::{Endpoint, NOTICE_BYTES, Notice};
 use super::region::{Imported, OwnRegion};
-use super::{QUEUE_MAX, Shm};
+use super::{CAPABILITIES, QUEUE_MAX, Shm};
+use crate::sys::map::SharedMap;
 
 impl Shm {
     pub(super) fn endpoint(&self, endpoint: EndpointId) -> Result<&Endpoint, PostError> {
@@ -37,6 +39,34 @@ impl Shm {
         Ok((region, place))
     }
 
+    /// Checks all own memory that a put or a message takes its bytes from.
+    #[inline(never)] // As `copy_own`.
+    fn check_source(&self, from: &Local<'_>) -> Result<(), PostError> {
+        match *from {
+            Local::Bytes(_) => Ok(()),
+            Local::Region(_) | Local::Gather(_) => {
+                let (pieces, max) = (from.pieces(), CAPABILITIES.pieces_max);
+                if pieces.len() > max as usize {
+                    return Err(PostError::Pieces { pieces: pieces.len(), max });
+                }
+                pieces.iter().try_for_each(|piece| self.own_place(*piece).map(drop))
+            }
+            _ => Err(PostError::Source),
+        }
+    }
+
+    /// Copies own memory that was checked to a place in a peer's.
+    #[inline(never)] // The path of short puts of bytes stays short.
+    fn copy_own(&self, from: &Local<'_>, to: &SharedMap, place: u64) -> Result<(), PostError> {
+        let mut place = place;
+        for piece in from.pieces() {
+            let (region, at) = self.own_place(*piece)?;
+            region.map.copy_to(at, to, place, piece.bytes as usize);
+            place += piece.bytes;
+        }
+        Ok(())
+    }
+
     /// Finds own memory that will be written; refuses that of a push ring.
     pub(super) fn own_room(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
         let (region, place) = self.own_place(slice)?;
@@ -54,6 +84,49 @@ impl Shm {
             Some(import) if import.endpoint == endpoint => Ok(&import.region),
             _ => Err(PostError::NotImported),
         }
+    }
+
+    /// Does work, or passes it on; what is placed at once is done here.
+    #[inline]
+    pub(super) fn post_work(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        work: &Work<'_>,
+    ) -> Result<(), PostError> {
+        let of = self.endpoint(endpoint)?;
+        let behind_messages = matches!(work, Work::Send { .. } | Work::Fence | Work::Flush);
+        if self.completions.len() >= QUEUE_MAX || (of.is_fenced() && !behind_messages) {
+            return Err(PostError::Full);
+        }
+        let (wanted, ended) = match work {
+            Work::Put { from, to, notify, complete_at } => {
+                (complete_at.is_some(), self.put(endpoint, from, *to, *notify)?.map(|()| 0))
+            }
+            Work::Get { from, into } => (true, self.get(endpoint, *from, *into)?.map(|()| 0)),
+            Work::FetchAdd { at, add } => {
+                (true, self.atomic(endpoint, *at, |word| word.fetch_add(at.offset, *add))?)
+            }
+            Work::CompareSwap { at, expected, desired } => {
+                let swap = |word: &dyn Memory| word.compare_swap(at.offset, *expected, *desired);
+                (true, self.atomic(endpoint, *at, swap)?)
+            }
+            Work::Send { from, complete_at } => {
+                return self.send(endpoint, tag, from, complete_at.is_some());
+            }
+            // Only messages are not yet in place when `post` returns.
+            Work::Fence => {
+                self.endpoint_mut(endpoint)?.fence();
+                (true, Ok(0))
+            }
+            Work::Flush => return self.flush(endpoint, tag),
+            other => return Err(PostError::Unsupported { operation: other.operation() }),
+        };
+        match ended {
+            Ok(_) if !wanted => {}
+            ended => self.report(endpoint, tag, work, ended),
+        }
+        Ok(())
     }
 
     /// Adds the completion of work, with its value or the reason of its failure.
@@ -81,28 +154,21 @@ impl Shm {
     ) -> Result<Result<(), Status>, PostError> {
         let has_room = notify.is_none() || self.endpoint_mut(endpoint)?.has_room(NOTICE_BYTES);
         let import = self.import_of(endpoint, to)?;
-        let bytes = match from {
-            Local::Bytes(bytes) => bytes.len() as u64,
-            Local::Region(slice) => slice.bytes,
-        };
+        let bytes = from.bytes();
         let place = import.view.place(to.offset, bytes).map_err(PostError::Remote)?;
         import.view.demand(import.view.rights.put).map_err(PostError::Remote)?;
         if !has_room {
             return Err(PostError::Full);
         }
-        let own = match from {
-            Local::Bytes(_) => None,
-            Local::Region(slice) => Some(self.own_place(*slice)?),
-        };
+        if !matches!(from, Local::Bytes(_)) {
+            self.check_source(from)?;
+        }
         if import.is_withdrawn() {
             return Ok(Err(Status::Withdrawn));
         }
-        match (from, own) {
-            (Local::Bytes(bytes), _) => import.view.map.write(place, bytes),
-            (_, Some((region, at))) => {
-                region.map.copy_to(at, &import.view.map, place, bytes as usize);
-            }
-            _ => {}
+        match *from {
+            Local::Bytes(bytes) => import.view.map.write(place, bytes),
+            _ => self.copy_own(from, &import.view.map, place)?,
         }
         let region = import.id;
         if let (Some(value), Some(of)) = (notify, self.endpoints.get_mut(endpoint.0)) {
@@ -144,6 +210,19 @@ impl Shm {
         act(&import.view).map(Ok).map_err(PostError::Remote)
     }
 
+    /// Returns the bytes of slices of own memory, one after the other.
+    fn copied(&self, pieces: &[Slice]) -> Result<Vec<u8>, PostError> {
+        let mut bytes = vec![0; total_bytes(pieces) as usize];
+        let mut rest = &mut bytes[..];
+        for piece in pieces {
+            let (region, place) = self.own_place(*piece)?;
+            let (into, behind) = rest.split_at_mut(piece.bytes as usize);
+            region.map.read(place, into);
+            rest = behind;
+        }
+        Ok(bytes)
+    }
+
     pub(super) fn send(
         &mut self,
         endpoint: EndpointId,
@@ -151,19 +230,16 @@ impl Shm {
         from: &Local<'_>,
         reported: bool,
     ) -> Result<(), PostError> {
+        self.check_source(from)?;
+        check_message(from.bytes())?;
         let copied;
         let bytes: &[u8] = match *from {
             Local::Bytes(bytes) => bytes,
-            Local::Region(slice) => {
-                let (region, place) = self.own_place(slice)?;
-                check_message(slice.bytes)?;
-                let mut bytes = vec![0; slice.bytes as usize];
-                region.map.read(place, &mut bytes);
-                copied = bytes;
+            _ => {
+                copied = self.copied(from.pieces())?;
                 &copied
             }
         };
-        check_message(bytes.len() as u64)?;
         let Some(of) = self.endpoints.get_mut(endpoint.0) else {
             return Err(PostError::NotConnected);
         };

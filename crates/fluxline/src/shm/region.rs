@@ -99,16 +99,16 @@ impl OwnRegion {
         self.map.word(at::WITHDRAWN).store(1, Ordering::Release); // SYNC withdrawn -> is_withdrawn
     }
 
-    /// Returns the offset of the bytes in the mapping.
-    pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
-        place_in(self.bytes, offset, bytes)
-    }
-
     /// Calls `see` with the bytes, unless others may use them.
     pub fn view_bytes(&mut self, see: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
         let map = Arc::get_mut(&mut self.map).ok_or(AccessError::InUse)?;
         see(map.view(HEADER_BYTES).ok_or(AccessError::Exported)?);
         Ok(())
+    }
+
+    /// Returns the offset of the bytes in the mapping.
+    pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
+        place_in(self.bytes, offset, bytes)
     }
 
     /// Returns the owner's view: everything is allowed, except writing to a push ring.
@@ -204,7 +204,7 @@ impl Imported {
     }
 }
 
-/// Returns the offset of the bytes in the mapping of a region.
+/// Returns the offset in the mapping of bytes in a region of this size.
 fn place_in(region_bytes: u64, offset: u64, bytes: u64) -> Result<u64, AccessError> {
     if offset <= region_bytes && bytes <= region_bytes - offset {
         return Ok(HEADER_BYTES + offset);

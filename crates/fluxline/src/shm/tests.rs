@@ -14,7 +14,7 @@ fn pair() -> Pair {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let group = Name::parse(&format!("test-{}-{number}", std::process::id())).expect("legal");
-    let open = |node: &str| {
+    let open = move |node: &str| {
         let node = Name::parse(node).expect("legal");
         Shm::open(&group, &node, ShmConfig::default()).expect("opens")
     };
@@ -22,7 +22,8 @@ fn pair() -> Pair {
         left: Box::new(open("left")),
         right: Box::new(open("right")),
         right_name: "right".into(),
-        now: Box::new(clock::now),
+        right_again: Some(Box::new(move || Box::new(open("right")))),
+        now: Box::new(clock::monotonic),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Memory that several processes share: one mapping, bounds checked, unmapped when dropped.
 //!
 //! The bytes may change under a reader at any time: another process has them too. So bytes are
-//! copied in and out (foreign.rs), and words are atomic. A caller that needs bytes in place (`lend`)
-//! must ensure that they are not written. Only memory that no other process can write lends them
-//! all, to the one owner of the mapping (`view`). Under loom the same interface uses modelled memory: map_loom.rs. Source:
-//! Linux man-pages mmap(2), madvise(2).
+//! copied in and out (foreign.rs), and words are atomic. A caller that needs bytes in place
+//! (`lend`) must ensure that they are not written. Only memory that no other process can write
+//! lends them all, to the one owner of the mapping (`view`). Under loom the same interface uses
+//! modelled memory: map_loom.rs. Source: Linux man-pages mmap(2), madvise(2).
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -216,9 +216,9 @@ impl SharedMap {
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "a word at {offset}");
         let word = self.at(offset, 8).cast::<AtomicU64>();
-        // SAFETY: inside and aligned (asserted; the base is that of a page or of words); mapped while `self`
-        // lives; AtomicU64 allows any bit pattern and concurrent change. A store to a read-only
-        // mapping would fault, not corrupt: callers check `is_writable` first.
+        // SAFETY: inside and aligned (asserted; the base is that of a page or of words); mapped
+        // while `self` lives; AtomicU64 allows any bit pattern and concurrent change. A store to a
+        // read-only mapping would fault, not corrupt: callers check `is_writable` first.
         unsafe { word.as_ref() }
     }
 

@@ -22,6 +22,8 @@ pub struct Pair {
     pub right: Box<dyn Fabric>,
     /// The name by which `left` connects to `right`.
     pub right_name: String,
+    /// Opens the right node anew after it was dropped; `None`: this link cannot.
+    pub right_again: Option<Box<dyn FnMut() -> Box<dyn Fabric>>>,
     /// The clock, real or virtual; it must advance between calls.
     pub now: Box<dyn FnMut() -> Moment>,
 }
@@ -66,6 +68,12 @@ impl Joined {
         let mut joined = Joined { pair, left, right, completions: Default::default() };
         joined.connect_again();
         joined
+    }
+
+    /// Takes a pair whose left node is connected by this endpoint already.
+    #[must_use]
+    pub fn of_open(pair: Pair, left: EndpointId) -> Joined {
+        Joined { pair, left, right: EndpointId(0), completions: Default::default() }
     }
 
     /// Connects left to right once more; the new ends become `left` and `right`.

@@ -493,7 +493,7 @@ pub fn a_dead_peer_is_noticed_in_time(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (_, remote) = joined.shared("samples", 8);
     post(&mut joined, 1, send(&[1]));
-    joined.pair.right = Box::new(Nobody);
+    joined.pair.right = Box::new(Nobody::default());
     let began = (joined.pair.now)();
     let status = joined.wait(Side::Left, |what| match *what {
         Completion::Broken { status, .. } => Some(status),
@@ -514,7 +514,7 @@ pub fn a_dead_peer_is_noticed_in_time(pair: Pair) {
 /// Connecting to a node that has died fails, and does not hang.
 pub fn connecting_to_a_dead_peer_fails_and_does_not_hang(pair: Pair) {
     let mut joined = Joined::new(pair);
-    joined.pair.right = Box::new(Nobody);
+    joined.pair.right = Box::new(Nobody::default());
     let peer = joined.pair.right_name.clone();
     let reliable = crate::fabric::Reliability::Reliable;
     match joined.pair.left.connect(&peer, reliable) {

@@ -4,11 +4,14 @@
 //! about something that a link does not promise ([`Capabilities`](super::Capabilities)) is skipped
 //! for it. A broken law panics: this module is for tests.
 
+pub mod batches;
 pub mod endings;
 mod joined;
+pub mod late;
 pub mod laws;
 mod nobody;
 pub mod own;
+pub mod promises;
 pub mod rings;
 pub mod script;
 
@@ -71,6 +74,30 @@ macro_rules! conformance {
                 a_view_is_the_region_itself,
                 a_view_is_refused_while_others_may_write,
                 work_under_way_does_not_change_a_view,
+            );
+
+            $crate::conformance!(@each batches, $make,
+                a_gather_is_its_pieces_one_after_the_other,
+                a_message_can_be_gathered,
+                a_wrong_piece_refuses_the_whole_gather,
+                a_gather_has_as_many_pieces_as_the_link_says,
+                a_batch_is_its_operations_in_order,
+                a_refused_operation_ends_its_batch,
+                a_batch_fills_the_queue_and_no_more,
+                counters_count_each_operation_once,
+            );
+            $crate::conformance!(@each late, $make,
+                a_peer_that_comes_later_is_connected,
+                a_peer_that_never_comes_is_given_up_at_the_deadline,
+                an_impossible_peer_is_refused_at_once,
+                a_call_can_be_called_off,
+            );
+            $crate::conformance!(@each promises, $make,
+                atomics_and_windows_are_as_promised,
+                region_sizes_are_as_promised,
+                the_number_of_regions_is_as_promised,
+                operation_sizes_are_as_promised,
+                the_queue_is_as_long_as_promised,
             );
 
             mod rings {

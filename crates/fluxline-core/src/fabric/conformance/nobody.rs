@@ -6,7 +6,8 @@ use crate::Moment;
 use crate::fabric::*;
 
 /// Refuses every call.
-pub(super) struct Nobody;
+#[derive(Default)]
+pub(super) struct Nobody(WorkCounters);
 
 const CAPABILITIES: Capabilities = Capabilities::new("none");
 
@@ -57,6 +58,10 @@ impl Fabric for Nobody {
 
     fn post_receive(&mut self, _: EndpointId, _: u64, _: Slice) -> Result<(), PostError> {
         Err(PostError::NotConnected)
+    }
+
+    fn counters(&self) -> &WorkCounters {
+        &self.0
     }
 
     fn now(&self) -> Moment {

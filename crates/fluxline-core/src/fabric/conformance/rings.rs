@@ -362,7 +362,7 @@ pub fn a_dead_sender_is_gone_in_time(pair: Pair, path: RingPath) {
     let limit = ring.pair.left.capabilities().death_noticed_within;
     let Ring { mut pair, sender, mut receiver } = ring;
     drop(sender); // as the memory of its process
-    pair.left = Box::new(Nobody);
+    pair.left = Box::new(Nobody::default());
     let (began, mut read) = ((pair.now)(), 1);
     loop {
         let now = (pair.now)();
@@ -387,7 +387,7 @@ pub fn a_dead_receiver_is_gone_in_time(pair: Pair, path: RingPath) {
     let limit = ring.pair.right.capabilities().death_noticed_within;
     let Ring { mut pair, sender, receiver } = ring;
     drop(receiver); // as the memory of its process
-    pair.right = Box::new(Nobody);
+    pair.right = Box::new(Nobody::default());
     assert_ends(&mut pair, sender, limit);
 }
 

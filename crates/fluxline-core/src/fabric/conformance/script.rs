@@ -136,21 +136,15 @@ impl Script {
         let range = offset as usize..(offset + bytes) as usize;
         let data: Vec<u8> = (0..bytes).map(|_| self.draw.below(256) as u8).collect();
         let notify = (self.draw.below(3) == 0).then_some(tag as u32);
-        let from_region = self.draw.below(2) == 0;
-        let from = if from_region {
-            // Bytes that a get in flight may write must not be read. Gets never write the upper
-            // half.
-            let half = REGION_BYTES / 2;
-            let slice = Slice { region: self.own, offset: half, bytes: bytes.min(half) };
-            Local::Region(slice)
-        } else {
-            Local::Bytes(&data)
+        let pieces = self.pieces(bytes);
+        let from = match self.draw.below(4) {
+            0 => Local::Gather(&pieces),
+            1 => Local::Region(pieces[0]),
+            _ => Local::Bytes(&data),
         };
         let taken = match from {
-            Local::Region(slice) => {
-                let start = slice.offset as usize;
-                self.own_model[start..start + slice.bytes as usize].to_vec()
-            }
+            Local::Gather(pieces) => pieces.iter().flat_map(|of| self.own_bytes(*of)).collect(),
+            Local::Region(slice) => self.own_bytes(slice),
             Local::Bytes(bytes) => bytes.to_vec(),
         };
         let to = Target { remote: self.remote, offset };
@@ -165,6 +159,24 @@ impl Script {
             self.expect(tag, Operation::Put, 0);
         }
         self.notified.extend(notify.map(|value| (offset, taken.len() as u64, value)));
+    }
+
+    /// Draws pieces of left's region, of `bytes` together at most.
+    ///
+    /// Bytes that a get in flight may write must not be read: gets never write the upper half.
+    fn pieces(&mut self, bytes: u64) -> Vec<Slice> {
+        let half = REGION_BYTES / 2;
+        let count = 1 + self.draw.below(5);
+        let mut piece = || {
+            let bytes = self.draw.below(bytes / count + 1);
+            let offset = half + self.draw.below(half - bytes + 1);
+            Slice { region: self.own, offset, bytes }
+        };
+        (0..count).map(|_| piece()).collect()
+    }
+
+    fn own_bytes(&self, slice: Slice) -> Vec<u8> {
+        self.own_model[slice.offset as usize..][..slice.bytes as usize].to_vec()
     }
 
     fn get(&mut self, tag: u64, offset: u64, bytes: u64) {

@@ -29,7 +29,16 @@ impl Shared {
                 fits(bytes.len() as u64)?;
                 Ok(Source::Bytes(bytes.to_vec()))
             }
-            Local::Region(slice) => local(slice).map(|()| Source::Region(slice)),
+            Local::Region(slice) => local(slice).map(|()| Source::Pieces(vec![slice])),
+            Local::Gather(pieces) => {
+                let max = CAPABILITIES.pieces_max;
+                if pieces.len() > max as usize {
+                    return Err(PostError::Pieces { pieces: pieces.len(), max });
+                }
+                pieces.iter().try_for_each(|piece| local(*piece))?;
+                fits(from.bytes())?;
+                Ok(Source::Pieces(pieces.to_vec()))
+            }
         };
         let remote = |target: Target| match self.import_of(node, target.remote) {
             Some(import) if import.endpoint == endpoint => Ok(target),
@@ -134,10 +143,15 @@ impl Shared {
     fn bytes_of(&self, node: usize, from: &Source) -> Result<Vec<u8>, Status> {
         match from {
             Source::Bytes(bytes) => Ok(bytes.clone()),
-            Source::Region(slice) => {
-                let mut bytes = vec![0; slice.bytes as usize];
-                let region = self.nodes[node].region(slice.region).map_err(status_of)?;
-                region.words.read(slice.offset, &mut bytes).map_err(status_of)?;
+            Source::Pieces(pieces) => {
+                let mut bytes = vec![0; from.bytes() as usize];
+                let mut rest = &mut bytes[..];
+                for slice in pieces {
+                    let (into, behind) = rest.split_at_mut(slice.bytes as usize);
+                    let region = self.nodes[node].region(slice.region).map_err(status_of)?;
+                    region.words.read(slice.offset, into).map_err(status_of)?;
+                    rest = behind;
+                }
                 Ok(bytes)
             }
         }

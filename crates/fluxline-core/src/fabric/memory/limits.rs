@@ -6,6 +6,7 @@ use crate::Span;
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     link: "memory",
     operation_bytes_max: 16 << 20,
+    message_bytes_max: 16 << 20,
     region_bytes_max: 1 << 40,
     regions_max: 4096,
     endpoints_max: 4096,

@@ -47,7 +47,7 @@ use alloc::sync::Arc;
 use super::error::{AccessError, ConnectError, ExportError, ImportError, PostError, RegisterError};
 use super::region::{Grant, Key, Name, RegionId, RemoteId, Slice};
 use super::work::{Completion, EndpointId, Operation, Reliability, Status, Work};
-use super::{Capabilities, Fabric, Memory, view_copy};
+use super::{Capabilities, Fabric, Memory, WorkCounters, view_copy};
 use crate::Moment;
 use crate::lock::Lock;
 use lab::{Ending, Phase, Shared};
@@ -80,7 +80,8 @@ impl Lab {
         let legal = Name::parse(name).map_err(|_| refused("1 to 64 letters, digits, - _ ."))?;
         let node = self.shared.lock().add_node(legal.as_str());
         let node = node.ok_or_else(|| refused("a name that no living node has"))?;
-        Ok(MemoryFabric { shared: Arc::clone(&self.shared), node })
+        let shared = Arc::clone(&self.shared);
+        Ok(MemoryFabric { shared, node, counters: WorkCounters::default() })
     }
 }
 
@@ -88,6 +89,30 @@ impl Lab {
 pub struct MemoryFabric {
     shared: Arc<Lock<Shared>>,
     node: usize,
+    counters: WorkCounters,
+}
+
+impl MemoryFabric {
+    fn post_work(&self, endpoint: EndpointId, tag: u64, work: &Work<'_>) -> Result<(), PostError> {
+        let mut shared = self.shared.lock();
+        if shared.phase(self.node, endpoint) != Some(Phase::Open) {
+            return Err(PostError::NotConnected);
+        }
+        if matches!(work, Work::Fence) {
+            // A queue is in order, so a fence has nothing to wait for.
+            let (operation, status) = (Operation::Fence, Status::Done);
+            let done = Completion::Done { endpoint, tag, operation, status, value: 0 };
+            shared.nodes[self.node].inbox.push_back(done);
+            return Ok(());
+        }
+        let queued = shared.check(self.node, endpoint, tag, work)?;
+        let queue = &mut shared.nodes[self.node].endpoints[endpoint.0 as usize].queue;
+        if queue.len() >= CAPABILITIES.queue_max as usize {
+            return Err(PostError::Full);
+        }
+        queue.push_back(queued);
+        Ok(())
+    }
 }
 
 impl Drop for MemoryFabric {
@@ -213,24 +238,9 @@ impl Fabric for MemoryFabric {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        let mut shared = self.shared.lock();
-        if shared.phase(self.node, endpoint) != Some(Phase::Open) {
-            return Err(PostError::NotConnected);
-        }
-        if matches!(work, Work::Fence) {
-            // A queue is in order, so a fence has nothing to wait for.
-            let (operation, status) = (Operation::Fence, Status::Done);
-            let done = Completion::Done { endpoint, tag, operation, status, value: 0 };
-            shared.nodes[self.node].inbox.push_back(done);
-            return Ok(());
-        }
-        let queued = shared.check(self.node, endpoint, tag, &work)?;
-        let queue = &mut shared.nodes[self.node].endpoints[endpoint.0 as usize].queue;
-        if queue.len() >= CAPABILITIES.queue_max as usize {
-            return Err(PostError::Full);
-        }
-        queue.push_back(queued);
-        Ok(())
+        let outcome = self.post_work(endpoint, tag, &work);
+        self.counters.posted(&work, &outcome);
+        outcome
     }
 
     fn post_receive(
@@ -253,6 +263,10 @@ impl Fabric for MemoryFabric {
         Ok(())
     }
 
+    fn counters(&self) -> &WorkCounters {
+        &self.counters
+    }
+
     fn now(&self) -> Moment {
         self.shared.lock().now
     }
@@ -262,7 +276,9 @@ impl Fabric for MemoryFabric {
         shared.now = shared.now.max(now);
         // Work without a completion must not look like the end of all work.
         while shared.nodes[self.node].inbox.is_empty() && shared.work(self.node, now) {}
-        shared.nodes[self.node].inbox.pop_front()
+        let inbox = &mut shared.nodes[self.node].inbox;
+        self.counters.polled(inbox.front());
+        inbox.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::region::{RegionId, Slice, Target};
-use super::super::work::Operation;
+use super::super::work::{Operation, total_bytes};
 
 /// Work in an endpoint's queue.
 pub(super) struct Queued {
@@ -26,14 +26,14 @@ pub(super) enum Act {
 /// The bytes of a put or a message.
 pub(super) enum Source {
     Bytes(Vec<u8>),
-    Region(Slice),
+    Pieces(Vec<Slice>),
 }
 
 impl Source {
     pub fn bytes(&self) -> u64 {
         match self {
             Source::Bytes(bytes) => bytes.len() as u64,
-            Source::Region(slice) => slice.bytes,
+            Source::Pieces(pieces) => total_bytes(pieces),
         }
     }
 }
