@@ -132,6 +132,8 @@ typedef struct FluxlineCapabilities {
   char link[32];
   // The longest operation, in bytes.
   uint64_t operation_bytes_max;
+  // The longest message, in bytes.
+  uint64_t message_bytes_max;
   // The largest region, in bytes.
   uint64_t region_bytes_max;
   // The most regions, and the most imports.
@@ -140,6 +142,8 @@ typedef struct FluxlineCapabilities {
   uint32_t endpoints_max;
   // Operations that one connection takes before some complete.
   uint32_t queue_max;
+  // The most pieces of one FluxlineWork.
+  uint32_t pieces_max;
   // Bits: FLUXLINE_CAN_MAP and so on.
   uint32_t can;
   // Length from which a put is at least as fast as stores through a window, in bytes.
@@ -147,6 +151,16 @@ typedef struct FluxlineCapabilities {
   // The longest time from a peer's death to the report of its broken connections, in ns.
   uint64_t death_noticed_within_ns;
 } FluxlineCapabilities;
+
+// A part of an own region.
+typedef struct FluxlineSlice {
+  // The region.
+  uint32_t region;
+  // The place of the first byte.
+  uint64_t offset;
+  // The number of bytes.
+  uint64_t bytes;
+} FluxlineSlice;
 
 // Work for fluxline_post. Zeros are the defaults; fields of other operations are ignored.
 typedef struct FluxlineWork {
@@ -162,7 +176,8 @@ typedef struct FluxlineWork {
   uint32_t notify;
   // Put: the value of the notification.
   uint32_t value;
-  // Put and Send without from: the own region that has the bytes. Get: the own region for them.
+  // Put and Send without from and pieces: the own region that has the bytes. Get: the own region
+  // for them.
   uint32_t region;
   // Put, Get, FetchAdd, CompareSwap: the place in the peer's region.
   uint64_t offset;
@@ -171,7 +186,12 @@ typedef struct FluxlineWork {
   // Put, Send: the bytes, which may be changed at once; NULL: those of the own region, which
   // must not change until the work is copied.
   const void *from;
-  // Put, Get, Send: the number of bytes.
+  // Put, Send without from: parts of own regions whose bytes follow one another; at most
+  // pieces_max of fluxline_capabilities. NULL: one part.
+  const struct FluxlineSlice *pieces;
+  // Put, Send: the number of pieces.
+  uint64_t piece_count;
+  // Put, Get, Send: the number of bytes; not for pieces.
   uint64_t count;
   // FetchAdd: the addend. CompareSwap: the new value.
   uint64_t operand;
@@ -301,6 +321,12 @@ enum FluxlineCode fluxline_now_ns(struct FluxlineNode *node, uint64_t *now_ns);
 // Sleeps until fluxline_poll has something, or until this moment of fluxline_now_ns.
 enum FluxlineCode fluxline_wait_until_ns(struct FluxlineNode *node, uint64_t until_ns);
 
+// Writes a counter of the node's work to *value, by its name in docs/counters.md: `puts`, `done`
+// and so on. FLUXLINE_CODE_ARGUMENT: there is none of this name.
+enum FluxlineCode fluxline_counter(struct FluxlineNode *node,
+                                   const char *counter_name,
+                                   uint64_t *value);
+
 // Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
 // peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 // reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
@@ -350,7 +376,7 @@ enum FluxlineCode fluxline_window(struct FluxlineNode *node,
                                   void **address,
                                   uint64_t *size);
 
-// Posts works on a connection, in order. The number of those that were taken is written to
+// Posts works on a connection, in order; the peer is woken once for all of them. The number of those that were taken is written to
 // *posted; the code and fluxline_error() are those of the first that was not.
 enum FluxlineCode fluxline_post(struct FluxlineNode *node,
                                 uint32_t endpoint,

@@ -142,7 +142,7 @@ fn post_error(code: FluxlineCode) -> PostError {
 
 fn register_error(bytes: u64) -> RegisterError {
     let sentence = sentence();
-    let max = numbers(&sentence).into_iter().max().unwrap_or_default();
+    let max = numbers(&sentence).last().copied().unwrap_or_default();
     let many = RegisterError::TooMany { max: max as u32 };
     let size = RegisterError::Size { bytes, max };
     let mut candidates = [many, size].into_iter();
@@ -532,7 +532,7 @@ fn pair(left: &str, right: &str, right_name: String) -> Pair {
         right: Box::new(OverC::open(right)),
         right_name,
         right_again: None,
-        now: Box::new(fluxline::clock::now),
+        now: Box::new(fluxline::clock::monotonic),
     }
 }
 
