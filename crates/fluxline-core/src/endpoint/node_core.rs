@@ -17,7 +17,7 @@ use super::responder::is_request;
 use super::wire::IcrcCheck;
 use crate::Moment;
 use crate::fabric::{Capabilities, EndpointId, Status};
-use crate::port::{Incoming, Port};
+use crate::port::{Incoming, IncomingTrain, Port};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{ICRC_BYTES, Packet, QueuePair};
 
@@ -32,8 +32,6 @@ const CREDIT_NUMERATOR: u64 = 3;
 const CREDIT_DENOMINATOR: u64 = 4;
 /// Frames that a connection may always have in flight.
 const CREDIT_FRAMES_MIN: u64 = 8;
-/// Trains are no longer than this, so that a socket that is not connected sends them.
-const IDENTIFICATION_MAX: u16 = 128;
 
 /// Limits of the port and of the configuration.
 pub(super) struct Limits {
@@ -103,6 +101,31 @@ impl Core {
 
     // ---- frames ----
 
+    /// Takes received frames in order.
+    pub fn take_train(&mut self, now: Moment, train: &IncomingTrain<'_>) {
+        let mut index = 0;
+        while let Some(frame) = train.frame(index) {
+            self.take(now, &frame);
+            index += 1;
+            index += self.take_run(now, train, index);
+        }
+    }
+
+    /// Takes the frames of a train from index `from` on that go on with a write as expected; returns
+    /// how many.
+    fn take_run(&mut self, now: Moment, train: &IncomingTrain<'_>, from: usize) -> usize {
+        let Some(pair) = train.frame(from).and_then(|frame| destination_of(frame.bytes)) else {
+            return 0;
+        };
+        let Core { endpoints, regions, completions, .. } = self;
+        let Some(endpoint) = endpoints.find(pair) else { return 0 };
+        let Some(open) = endpoints.open_mut(endpoint) else { return 0 };
+        if completions.len() >= RECEIVE_COMPLETIONS_MAX {
+            return 0;
+        }
+        open.take_run(now, train, from, regions, completions)
+    }
+
     /// Takes a received frame.
     pub fn take(&mut self, now: Moment, frame: &Incoming<'_>) {
         let long_enough = frame.bytes.len() >= BTH_BYTES + ICRC_BYTES;
@@ -152,10 +175,9 @@ impl Core {
             counters.wrong_sender += 1;
             return;
         }
-        let check = IcrcCheck {
-            is_required: open.route.checked || kind == Some(Kind::Setup),
-            identification_max: if is_fluxline { IDENTIFICATION_MAX } else { u16::MAX },
-        };
+        let check = open.icrc_check();
+        let is_required = check.is_required || kind == Some(Kind::Setup);
+        let check = IcrcCheck { is_required, ..check };
         let Some(bytes) = open.route.ends.opened(frame, check) else {
             counters.wrong_check += 1;
             open.counters.frames_wrong_check += u64::from(open.repeats_frames());

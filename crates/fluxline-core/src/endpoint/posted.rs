@@ -85,6 +85,11 @@ impl Posted {
         }
     }
 
+    /// Returns true when nothing is sent for it.
+    pub fn is_without_frames(&self) -> bool {
+        matches!(self.request, Request::Fence | Request::Flush)
+    }
+
     /// Returns true when each frame of it is done only with an answer of its own.
     pub fn needs_answer(&self) -> bool {
         matches!(

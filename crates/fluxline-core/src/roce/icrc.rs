@@ -51,6 +51,7 @@ impl Field {
         Field { high: contributions(after + 1), low: contributions(after) }
     }
 
+    #[inline]
     fn of(&self, value: u16) -> u32 {
         let [high, low] = value.to_be_bytes();
         self.high[usize::from(high)] ^ self.low[usize::from(low)]
@@ -165,15 +166,19 @@ impl IcrcContext {
     #[must_use]
     pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
         let payload = udp_payload_without_icrc;
-        let udp_bytes = UDP_BYTES + payload.len() + ICRC_BYTES;
-        let mut state = self.state ^ UDP_LENGTH.of(udp_bytes as u16);
-        if self.ipv4 {
-            state ^= V4_LENGTH.of((IPV4_BYTES + udp_bytes) as u16);
-            state ^= V4_IDENTIFICATION.of(ip_identification);
-        } else {
-            state ^= V6_LENGTH.of(udp_bytes as u16);
-        }
-        !(self.sum)(state, payload)
+        self.of_length(payload.len()).icrc(ip_identification, payload)
+    }
+
+    /// Returns the context of packets of one length, without their ICRC \[byte\].
+    #[inline]
+    pub(crate) fn of_length(&self, packet_bytes: usize) -> LengthIcrc {
+        let udp_bytes = UDP_BYTES + packet_bytes + ICRC_BYTES;
+        let state = self.state ^ UDP_LENGTH.of(udp_bytes as u16);
+        let length = match self.ipv4 {
+            true => V4_LENGTH.of((IPV4_BYTES + udp_bytes) as u16),
+            false => V6_LENGTH.of(udp_bytes as u16),
+        };
+        LengthIcrc { state: state ^ length, ipv4: self.ipv4, sum: self.sum }
     }
 
     /// Checks the ICRC at the end of a UDP payload.
@@ -200,6 +205,32 @@ impl IcrcContext {
             }
             _ => Verdict::Mismatch,
         }
+    }
+}
+
+/// Makes the ICRC of packets of one length from one address to another.
+#[derive(Clone, Copy)]
+pub(crate) struct LengthIcrc {
+    /// The state of the CRC after IP and UDP headers whose identification is 0.
+    state: u32,
+    ipv4: bool,
+    sum: PacketSum,
+}
+
+impl LengthIcrc {
+    /// Returns the state of the CRC before the UDP payload of a packet with this identification.
+    #[inline]
+    pub fn state(&self, ip_identification: u16) -> u32 {
+        match self.ipv4 {
+            true => self.state ^ V4_IDENTIFICATION.of(ip_identification),
+            false => self.state,
+        }
+    }
+
+    /// Returns the ICRC of a UDP payload of the length.
+    #[inline]
+    pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
+        !(self.sum)(self.state(ip_identification), udp_payload_without_icrc)
     }
 }
 

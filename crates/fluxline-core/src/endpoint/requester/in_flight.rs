@@ -99,6 +99,22 @@ impl InFlight {
         self.due_from = self.due_from.min(self.frames.len() - 1);
     }
 
+    /// Adds frames like this one that were sent, one behind the other, while no frame is due.
+    pub fn push_flying(&mut self, first: &RequestFrame, frames: usize) {
+        let bytes = u64::from(first.bytes);
+        self.frames.extend(
+            (0..frames as u64).map(|at| RequestFrame { at: first.at + at * bytes, ..*first }),
+        );
+        self.flying_cost += first.cost * frames as u64;
+        self.due_from = self.frames.len();
+    }
+
+    /// Counts on the PSN by frames that were sent on an unreliable connection, while no other frame
+    /// is here.
+    pub fn skip(&mut self, frames: usize) {
+        self.first = self.first.plus(frames as u32);
+    }
+
     pub fn clear(&mut self) {
         self.frames.clear();
         (self.due, self.due_from, self.reads, self.flying_cost) = (0, 0, 0, 0);

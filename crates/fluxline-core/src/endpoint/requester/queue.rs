@@ -41,6 +41,12 @@ impl SendQueue {
         &self.posted[(number - self.base) as usize]
     }
 
+    /// Returns the operation with this number, if it is queued.
+    #[inline]
+    pub fn find(&self, number: u64) -> Option<&Posted> {
+        self.posted.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
     /// Returns the operation with this number, which must be queued.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> &mut Posted {
@@ -73,8 +79,7 @@ impl SendQueue {
     /// Removes the oldest operation if all its frames have arrived.
     pub fn pop_done(&mut self) -> Option<Posted> {
         let front = self.posted.front()?;
-        let has_no_frames = matches!(front.request, Request::Fence | Request::Flush);
-        if front.frames_left > 0 || (!front.framed && !has_no_frames) {
+        if front.frames_left > 0 || (!front.framed && !front.is_without_frames()) {
             return None;
         }
         self.base += 1;

@@ -115,6 +115,26 @@ impl Trains {
         Some((start..self.end, index))
     }
 
+    /// Appends at most `frames` frames to the last train, whose last frame has this length; returns
+    /// the end of the train.
+    pub(super) fn extend_last(&mut self, bytes: usize, frames: usize) -> usize {
+        let Some(train) = self.trains.last_mut() else { return self.end };
+        if bytes != train.frame_bytes || train.apart {
+            return self.end;
+        }
+        let count = frames
+            .min(self.train_frames_max - train.frames)
+            .min((self.train_bytes_max - train.part.len) / bytes)
+            .min((self.bytes.len() - self.end) / bytes);
+        if count > 0 {
+            train.frames += count;
+            train.part.len += count * bytes;
+            train.part.segment_bytes = bytes;
+            self.end += count * bytes;
+        }
+        self.end
+    }
+
     /// Makes room behind the frames that could not be sent yet.
     fn move_to_front(&mut self) {
         let Some(first) = self.trains.first() else { return };
