@@ -50,6 +50,7 @@ impl<P: Port> Node<P> {
             frame_bytes,
             frame_cost: limits.frame_cost,
             receive_buffer_bytes: limits.receive_buffer_bytes,
+            in_trains: limits.train_frames > 1,
         };
         let core = Core::new(config, limits);
         Node { port, core }

@@ -40,6 +40,8 @@ pub(super) struct Limits {
     /// Receive buffer that a frame takes beside its bytes \[byte\].
     pub frame_cost: usize,
     pub receive_buffer_bytes: usize,
+    /// The port sends equal frames as trains.
+    pub in_trains: bool,
 }
 
 /// A node without its port.

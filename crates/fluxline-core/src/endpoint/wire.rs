@@ -202,7 +202,7 @@ pub(super) struct PayloadTrain<'a> {
     pub source: &'a PayloadSource,
     /// Offset of the first frame's payload in the source \[byte\].
     pub at: u64,
-    /// The payload of each frame, a multiple of 4 \[byte\].
+    /// The payload of each frame \[byte\].
     pub payload_bytes: usize,
     pub frames: usize,
 }
@@ -240,7 +240,8 @@ impl<P: Port> Wire<'_, P> {
     /// `asks`, called for each in order, returns true for those that request an acknowledgement.
     pub fn train(&mut self, train: &PayloadTrain<'_>, mut asks: impl FnMut(Psn) -> bool) -> usize {
         let PayloadTrain { template, first, payload_bytes, frames, .. } = train;
-        let packet_bytes = template.bytes() + payload_bytes;
+        let end = template.bytes() + payload_bytes;
+        let packet_bytes = end + pad_bytes(*payload_bytes);
         let frame_bytes = packet_bytes + ICRC_BYTES;
         let Some(room) = self.port.train(self.ends.peer, frame_bytes, *frames) else { return 0 };
         let icrc = self.checked.then(|| self.ends.out.of_length(packet_bytes));
@@ -250,7 +251,8 @@ impl<P: Port> Wire<'_, P> {
             let (psn, advance) = (first.plus(sent as u32), (sent * payload_bytes) as u64);
             let acknowledge_request = asks(psn);
             template.emit(&TemplateFields { psn, acknowledge_request, advance }, packet);
-            train.source.copy(train.at + advance, &mut packet[template.bytes()..]);
+            train.source.copy(train.at + advance, &mut packet[template.bytes()..end]);
+            packet[end..].fill(0);
             let identification = room.identification.wrapping_add(sent as u16);
             *check = icrc.map_or(UNCHECKED, |of| of.icrc(identification, packet).to_le_bytes());
             sent += 1;

@@ -29,7 +29,7 @@ pub use number::{Msn, Psn, QueuePair};
 pub use opcode::{Extended, Opcode, OpcodeOperation, Position, Transport};
 pub use packet::{Body, Headers, Packet, ReadPart, SendPart, WritePart, pad_bytes};
 pub use sizes::ICRC_BYTES;
-pub(crate) use template::{HeaderTemplate, TemplateFields};
+pub(crate) use template::{HeaderTemplate, TemplateFields, pad_of};
 
 /// The destination port of RoCEv2 packets. Source: Annex A17, IANA.
 pub const UDP_PORT: u16 = 4791;

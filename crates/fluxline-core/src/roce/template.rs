@@ -5,6 +5,7 @@ use super::number::Psn;
 use super::packet::Headers;
 
 /// The places of the fields that differ \[byte\]. Source: IBTA volume 1, 9.2.
+const FLAGS_AT: usize = 1;
 const ACKNOWLEDGE_AT: usize = 8;
 const ACKNOWLEDGE_BIT: u8 = 0x80;
 const PSN_AT: usize = 9;
@@ -63,6 +64,11 @@ impl HeaderTemplate {
             into[ADDRESS_AT..][..ADDRESS_BYTES].copy_from_slice(&address);
         }
     }
+}
+
+/// Returns the padding that a packet's base header names \[byte\], if there is a header.
+pub(crate) fn pad_of(packet: &[u8]) -> Option<usize> {
+    packet.get(FLAGS_AT).map(|flags| usize::from(flags >> 4 & 3))
 }
 
 impl HeaderTemplate {

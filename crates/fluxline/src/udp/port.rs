@@ -155,7 +155,7 @@ impl UdpPort {
             // empty. Source: `udp_rmem_release` of Linux.
             receive_buffer_bytes: granted_bytes as usize * 2 / 4 * 3,
             frame_cost: frame_cost(frame_bytes_max),
-            train_frames: SEGMENTS_MAX,
+            train_frames: if config.segmentation { SEGMENTS_MAX } else { 1 },
         };
         Ok(UdpPort {
             socket,

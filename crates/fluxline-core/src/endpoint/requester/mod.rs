@@ -26,7 +26,7 @@ use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
 use super::peer::PeerKind;
 use super::posted::{
-    FramePart, FrameState, Posted, Report, Request, RequestFrame, Shape, Terms, body,
+    FramePart, FrameState, NextPart, Posted, Report, Request, RequestFrame, Shape, Terms, body,
 };
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, RemoteId, Status};
@@ -93,7 +93,8 @@ impl Requester {
         self.queue.buffer()
     }
 
-    pub fn post(&mut self, posted: Posted, completions: &mut CompletionQueue) {
+    pub fn post(&mut self, mut posted: Posted, completions: &mut CompletionQueue) {
+        posted.even_frame_bytes = self.shape.even_frame_bytes(&posted);
         self.queue.push(posted);
         self.complete(completions);
     }
@@ -180,7 +181,7 @@ impl Requester {
             if needs_answer && self.in_flight.reads() >= READS_MAX {
                 return false;
             }
-            let (part, bytes) = self.shape.next_part(posted);
+            let NextPart { part, bytes, .. } = self.shape.next_part(posted);
             let at = posted.cut;
             posted.cut += bytes;
             posted.frames_left += 1;
@@ -382,7 +383,7 @@ impl Requester {
     /// cut again.
     pub fn shorten(&mut self, frame_bytes: usize) {
         self.shape.frame_bytes = frame_bytes;
-        self.queue.uncut_all();
+        self.queue.uncut_all(&self.shape);
         self.in_flight.clear();
     }
 

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::super::posted::{PayloadSource, Posted, Request};
+use super::super::posted::{PayloadSource, Posted, Request, Shape};
 
 /// Buffers kept for reuse, at most.
 const SPARE_MAX: usize = 64;
@@ -103,10 +103,11 @@ impl SendQueue {
         }
     }
 
-    /// Forgets all cuts: every operation is cut again from its first byte.
-    pub fn uncut_all(&mut self) {
+    /// Forgets all cuts: every operation is cut again from its first byte, in frames of this shape.
+    pub fn uncut_all(&mut self, shape: &Shape) {
         for posted in &mut self.posted {
             (posted.cut, posted.framed, posted.frames_left) = (0, false, 0);
+            posted.even_frame_bytes = shape.even_frame_bytes(posted);
         }
         self.uncut = self.base;
     }

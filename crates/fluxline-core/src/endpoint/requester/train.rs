@@ -2,13 +2,13 @@
 //! made and noted together.
 
 use super::super::counters::ConnectionCounters;
-use super::super::posted::{FramePart, FrameState, Request, RequestFrame, body};
+use super::super::posted::{FrameState, NextPart, Request, RequestFrame, body};
 use super::super::wire::{PayloadTrain, Wire};
 use super::Requester;
 use super::asking::{FrameToSend, PositionInWork};
 use crate::Moment;
 use crate::port::Port;
-use crate::roce::{HeaderTemplate, Headers, ICRC_BYTES};
+use crate::roce::{HeaderTemplate, Headers, ICRC_BYTES, pad_bytes};
 
 /// Fewer frames than these are sent one by one.
 const FRAMES_MIN: usize = 2;
@@ -64,7 +64,7 @@ impl Requester {
         if sent == 0 {
             return 0;
         }
-        let frame_bytes = header_bytes + payload_bytes + ICRC_BYTES;
+        let frame_bytes = header_bytes + payload_bytes + pad_bytes(payload_bytes) + ICRC_BYTES;
         self.budget.sent(now, (frame_bytes * sent) as u64);
         counters.frames_sent += sent as u64;
         counters.payload_sent += (payload_bytes * sent) as u64;
@@ -82,18 +82,11 @@ impl Requester {
         if !matches!(posted.request, Request::Put { .. } | Request::Send { .. }) {
             return None;
         }
-        let (part, payload_bytes) = self.shape.next_part(posted);
-        let rest = posted.bytes - posted.cut;
-        let whole = match part {
-            // At least one byte stays for the last frame.
-            FramePart::Middle => (rest - 1) / payload_bytes,
-            FramePart::Only => rest / payload_bytes.max(1),
-            FramePart::First | FramePart::Last => 0,
-        };
+        let NextPart { part, bytes, alike } = self.shape.next_part(posted);
         let frame = RequestFrame {
             of: number,
             at: posted.cut,
-            bytes: payload_bytes as u32,
+            bytes: bytes as u32,
             part,
             state: FrameState::Flying,
             empty: false,
@@ -101,10 +94,10 @@ impl Requester {
             awaits_answer: false,
             tries: 1,
             sent: now,
-            cost: self.budget.cost(self.shape.frame_bytes, payload_bytes),
+            cost: self.budget.cost(self.shape.frame_bytes, bytes),
         };
         let mut frames = frames_max
-            .min(usize::try_from(whole).unwrap_or(usize::MAX))
+            .min(usize::try_from(alike).unwrap_or(usize::MAX))
             .min(self.frames_in_flight_max().saturating_sub(self.in_flight.len()));
         if self.reliable() {
             frames = frames.min(self.budget.room(self.in_flight.flying_cost(), frame.cost));

@@ -5,7 +5,9 @@ use super::super::wire::TrainCheck;
 use super::Responder;
 use crate::port::IncomingTrain;
 use crate::roce::header::BTH_BYTES;
-use crate::roce::{Body, HeaderTemplate, Headers, ICRC_BYTES, QueuePair, Transport, WritePart};
+use crate::roce::{
+    Body, HeaderTemplate, Headers, ICRC_BYTES, QueuePair, Transport, WritePart, pad_of,
+};
 
 impl Responder {
     /// Takes the frames of a train from index `from` on, as long as each is the expected next part
@@ -24,10 +26,12 @@ impl Responder {
             && self.refused.is_none()
             && !train.congestion
             && !self.order.holds_frames();
-        let payload_bytes = train.frame_bytes.saturating_sub(BTH_BYTES + ICRC_BYTES);
-        if !is_regular || payload_bytes == 0 || !payload_bytes.is_multiple_of(4) {
+        let padded_bytes = train.frame_bytes.saturating_sub(BTH_BYTES + ICRC_BYTES);
+        let Some(pad) = train.frame(from).and_then(|frame| pad_of(frame.bytes)) else { return 0 };
+        if !is_regular || padded_bytes <= pad || !padded_bytes.is_multiple_of(4) {
             return 0;
         }
+        let payload_bytes = padded_bytes - pad;
         let first = self.order.expected_psn();
         let Some(mut run) = self.executor.write_run(context.regions) else { return 0 };
         let body = Body::Write(Transport::Reliable, WritePart::Middle);
@@ -39,7 +43,7 @@ impl Responder {
             let Some(asked) = expected.asked_by(psn, frame.bytes).filter(|_| is_whole) else {
                 break;
             };
-            let payload = &frame.bytes[BTH_BYTES..frame.bytes.len() - ICRC_BYTES];
+            let payload = &frame.bytes[BTH_BYTES..][..payload_bytes];
             if !check.accepts(&frame) || !run.place(psn, payload) {
                 break;
             }
