@@ -19,7 +19,7 @@ use crate::Moment;
 use crate::fabric::{Capabilities, EndpointId, Status};
 use crate::port::{Incoming, IncomingTrain, Port};
 use crate::roce::header::BTH_BYTES;
-use crate::roce::{ICRC_BYTES, Packet, QueuePair};
+use crate::roce::{ICRC_BYTES, Opcode, Packet, QueuePair};
 
 /// The most own regions, and the most imports.
 pub(super) const REGIONS_MAX: u32 = SLOTS_MAX as u32;
@@ -116,9 +116,10 @@ impl Core {
     /// Takes the frames of a train from index `from` on that go on with a write as expected; returns
     /// how many.
     fn take_run(&mut self, now: Moment, train: &IncomingTrain<'_>, from: usize) -> usize {
-        let Some(pair) = train.frame(from).and_then(|frame| destination_of(frame.bytes)) else {
+        let Some(frame) = train.frame(from).filter(|frame| goes_on_with_write(frame.bytes)) else {
             return 0;
         };
+        let Some(pair) = destination_of(frame.bytes) else { return 0 };
         let Core { endpoints, regions, completions, .. } = self;
         let Some(endpoint) = endpoints.find(pair) else { return 0 };
         let Some(open) = endpoints.open_mut(endpoint) else { return 0 };
@@ -343,6 +344,12 @@ impl Core {
         });
         times.min()
     }
+}
+
+/// Returns true when a frame can be the middle of a reliable write.
+#[inline]
+fn goes_on_with_write(frame: &[u8]) -> bool {
+    frame.first() == Some(&Opcode::RcWriteMiddle.byte())
 }
 
 /// Returns true when the first `bits` of two addresses are equal.

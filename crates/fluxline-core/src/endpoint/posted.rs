@@ -7,7 +7,9 @@ use super::even_cut::{OperationHeaders, OwnHeaders, even_frame_bytes, even_part}
 use crate::Moment;
 use crate::fabric::{Memory, Operation, RemoteId, Status};
 use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
-use crate::roce::{AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, WritePart};
+use crate::roce::{
+    AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, UnsummedPacket, WritePart,
+};
 
 /// The bytes of a put or a message.
 pub(super) enum PayloadSource {
@@ -29,6 +31,19 @@ impl PayloadSource {
                 }
             }
         }
+    }
+}
+
+impl PayloadSource {
+    /// Copies the bytes from `at` on into a packet; returns the sum of the packet.
+    pub fn copy_summed(&self, at: u64, packet: UnsummedPacket<'_>) -> u32 {
+        if let PayloadSource::Memory(memory, offset) = self {
+            // An error is not reached: a region cannot shrink.
+            return memory.read_summed(offset + at, packet).unwrap_or(0);
+        }
+        let UnsummedPacket { state, bytes, payload, sum } = packet;
+        self.copy(at, &mut bytes[payload]);
+        sum(state, bytes)
     }
 }
 

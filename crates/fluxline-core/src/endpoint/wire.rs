@@ -7,7 +7,7 @@ use super::posted::PayloadSource;
 use crate::port::{Identification, Incoming, IncomingTrain, Port};
 use crate::roce::{
     HeaderTemplate, Headers, ICRC_BYTES, IcrcContext, LengthIcrc, PacketSum, Psn, QueuePair,
-    TemplateFields, Verdict, packet_sum, pad_bytes, split_icrc,
+    TemplateFields, UnsummedPacket, Verdict, packet_sum, pad_bytes, split_icrc,
 };
 
 /// The addresses of both ends, with the invariant CRC of each direction.
@@ -251,10 +251,20 @@ impl<P: Port> Wire<'_, P> {
             let (psn, advance) = (first.plus(sent as u32), (sent * payload_bytes) as u64);
             let acknowledge_request = asks(psn);
             template.emit(&TemplateFields { psn, acknowledge_request, advance }, packet);
-            train.source.copy(train.at + advance, &mut packet[template.bytes()..end]);
             packet[end..].fill(0);
-            let identification = room.identification.wrapping_add(sent as u16);
-            *check = icrc.map_or(UNCHECKED, |of| of.icrc(identification, packet).to_le_bytes());
+            let (at, payload) = (train.at + advance, template.bytes()..end);
+            *check = match icrc {
+                None => {
+                    train.source.copy(at, &mut packet[payload]);
+                    UNCHECKED
+                }
+                Some(icrc) => {
+                    let state = icrc.state(room.identification.wrapping_add(sent as u16));
+                    let (bytes, sum) = (packet, icrc.sum());
+                    let unsummed = UnsummedPacket { state, bytes, payload, sum };
+                    (!train.source.copy_summed(at, unsummed)).to_le_bytes()
+                }
+            };
             sent += 1;
         }
         sent

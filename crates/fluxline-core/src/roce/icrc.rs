@@ -17,6 +17,7 @@
 //! `IP_MTU_DISCOVER` is `IP_PMTUDISC_DONT`. A packet with that bit clear does not match.
 
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Range;
 
 use crc32fast::Hasher;
 
@@ -89,6 +90,19 @@ pub enum Verdict {
 /// Returns the state of the CRC after a UDP payload, from the state before it, with ones in place
 /// of the payload's fifth byte (FECN and BECN). Nothing is inverted.
 pub type PacketSum = fn(state: u32, payload: &[u8]) -> u32;
+
+/// A packet whose payload is not yet written. Its sum is that of [`PacketSum`].
+#[derive(Debug)]
+pub struct UnsummedPacket<'a> {
+    /// The state of the CRC before the packet.
+    pub state: u32,
+    /// The packet without its ICRC: headers, room for the payload, padding.
+    pub bytes: &'a mut [u8],
+    /// The place of the payload in `bytes`.
+    pub payload: Range<usize>,
+    /// The sum that a memory may replace by an equal one that is faster for it.
+    pub sum: PacketSum,
+}
 
 /// The sum of packets in safe code. Links bring a faster one.
 #[must_use]
@@ -225,6 +239,11 @@ impl LengthIcrc {
             true => self.state ^ V4_IDENTIFICATION.of(ip_identification),
             false => self.state,
         }
+    }
+
+    /// Returns the function that sums packets.
+    pub fn sum(&self) -> PacketSum {
+        self.sum
     }
 
     /// Returns the ICRC of a UDP payload of the length.

@@ -24,7 +24,9 @@ pub use header::{
     Syndrome,
 };
 pub(crate) use icrc::LengthIcrc;
-pub use icrc::{IcrcContext, PacketSum, TwoFamilies, Verdict, packet_sum, split_icrc};
+pub use icrc::{
+    IcrcContext, PacketSum, TwoFamilies, UnsummedPacket, Verdict, packet_sum, split_icrc,
+};
 pub use number::{Msn, Psn, QueuePair};
 pub use opcode::{Extended, Opcode, OpcodeOperation, Position, Transport};
 pub use packet::{Body, Headers, Packet, ReadPart, SendPart, WritePart, pad_bytes};

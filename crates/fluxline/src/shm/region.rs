@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fluxline_core::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
+#[cfg(not(loom))]
+use fluxline_core::roce::UnsummedPacket;
 
 use super::directory::Directory;
 use super::{LAYOUT, ShmError, is_shortage};
@@ -238,6 +240,13 @@ impl Memory for View {
         self.demand(self.rights.get)?;
         self.map.read(self.place(offset, into.len() as u64)?, into);
         Ok(())
+    }
+
+    #[cfg(not(loom))]
+    fn read_summed(&self, offset: u64, packet: UnsummedPacket<'_>) -> Result<u32, AccessError> {
+        self.demand(self.rights.get)?;
+        let place = self.place(offset, packet.payload.len() as u64)?;
+        Ok(self.map.read_summed(place, packet))
     }
 
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {

@@ -8,7 +8,9 @@
 //! Source of the method: `V. Gopal` et al., Fast CRC Computation for Generic Polynomials Using
 //! PCLMULQDQ Instruction, Intel, 2009; the constants are computed from the polynomial here.
 
-use fluxline_core::roce::PacketSum;
+use fluxline_core::roce::{PacketSum, UnsummedPacket};
+
+use super::foreign;
 
 /// Returns the fastest sum of packets on this machine.
 pub(crate) fn fastest() -> PacketSum {
@@ -19,14 +21,37 @@ pub(crate) fn fastest() -> PacketSum {
     fluxline_core::roce::packet_sum
 }
 
+/// Copies a payload into its packet and returns the sum of the packet, in one pass where this
+/// processor and the length allow it. Other programs may write the payload meanwhile: the sum is
+/// that of the copy.
+///
+/// # Safety
+/// `from` must be valid for the payload's length and must not be part of the packet.
+pub(crate) unsafe fn copy_summed(from: *const u8, packet: UnsummedPacket<'_>) -> u32 {
+    let UnsummedPacket { state, bytes, payload, sum } = packet;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if wide::is_available() && payload.len() >= wide::COPIED_BYTES_MIN {
+        // SAFETY: the caller's promise, and the instructions are available.
+        return unsafe { wide::copy_and_sum(from, state, bytes, payload) };
+    }
+    let room = &mut bytes[payload];
+    // SAFETY: the caller's promise; the packet is exclusive.
+    unsafe { foreign::copy(from, room.as_mut_ptr(), room.len()) };
+    sum(state, bytes)
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod wide {
+    use core::arch::asm;
     use core::arch::x86_64::{
         __m128i, __m512i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi64_si128,
         _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
         _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32,
-        _mm512_loadu_si512, _mm512_setzero_si512, _mm512_ternarylogic_epi64,
+        _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
     };
+    use core::ops::Range;
+
+    use super::super::foreign;
 
     /// A vector \[byte\].
     const BLOCK: usize = 64;
@@ -102,36 +127,155 @@ mod wide {
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
     fn sum(state: u32, packet: &[u8]) -> u32 {
         let (head, rest) = packet.split_at(head_bytes(packet.len()));
-        let mut first = [0; 2 * BLOCK];
-        let start = first.len() - head.len();
-        first[start..].copy_from_slice(head);
-        for (byte, state) in first[start..].iter_mut().zip(state.to_le_bytes()) {
-            *byte ^= state;
-        }
-        first[start + ONES_AT] = 0xFF;
-        let (zero, by_block) = (_mm512_setzero_si512(), factors(BY_BLOCK));
-        let [early, late] = [load(&first, 0), load(&first, 1)];
-        // Without a second block in the head the first is zero, and so is its fold.
-        let mut folded = fold(early, by_block, late);
+        let mut sum = Sum::new(state, head);
         let groups = rest.chunks_exact(LANES * BLOCK);
         let single = groups.remainder();
-        let mut lanes = [zero, zero, zero, folded];
-        let mut is_wide = false;
-        let by_group = factors(BY_FOUR_BLOCKS);
         for group in groups {
-            is_wide = true;
-            for (at, lane) in lanes.iter_mut().enumerate() {
-                *lane = fold(*lane, by_group, load(group, at));
-            }
-        }
-        if is_wide {
-            folded =
-                lanes.into_iter().reduce(|sum, lane| fold(sum, by_block, lane)).unwrap_or(zero);
+            sum.add_group([load(group, 0), load(group, 1), load(group, 2), load(group, 3)]);
         }
         for at in 0..single.len() / BLOCK {
-            folded = fold(folded, by_block, load(single, at));
+            sum.add(load(single, at));
         }
-        reduce(folded)
+        sum.state()
+    }
+
+    /// The payload from which on copying and summing in one pass is possible \[byte\].
+    pub(super) const COPIED_BYTES_MIN: usize = 4 * BLOCK;
+
+    /// Copies a payload into its packet and sums the packet. The last vector is copied before,
+    /// since it may have padding.
+    ///
+    /// # Safety
+    /// As for [`super::copy_summed`]; the payload must have [`COPIED_BYTES_MIN`], and [`is_available`]
+    /// must be true.
+    #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
+    pub(super) unsafe fn copy_and_sum(
+        from: *const u8,
+        state: u32,
+        packet: &mut [u8],
+        payload: Range<usize>,
+    ) -> u32 {
+        let mut head = head_bytes(packet.len());
+        if head < payload.start {
+            head += BLOCK;
+        }
+        let last = packet.len() - BLOCK;
+        let end = payload.len();
+        let (first, whole) = (head - payload.start, last - payload.start);
+        let room = packet[payload].as_mut_ptr();
+        // SAFETY: the payload is valid on both sides; head and last vector are parts of it.
+        unsafe {
+            foreign::copy(from, room, first);
+            foreign::copy(from.add(whole), room.add(whole), end - whole);
+        }
+        let mut sum = Sum::new(state, &packet[..head]);
+        let (mut at, body) = (first, &mut packet[head..last]);
+        let mut groups = body.chunks_exact_mut(LANES * BLOCK);
+        for group in &mut groups {
+            // SAFETY: `at` and all of the group are before the payload's end.
+            sum.add_group(unsafe {
+                [
+                    copy_block(from.add(at), group, 0),
+                    copy_block(from.add(at), group, 1),
+                    copy_block(from.add(at), group, 2),
+                    copy_block(from.add(at), group, 3),
+                ]
+            });
+            at += LANES * BLOCK;
+        }
+        let single = groups.into_remainder();
+        for index in 0..single.len() / BLOCK {
+            // SAFETY: as above.
+            sum.add(unsafe { copy_block(from.add(at), single, index) });
+        }
+        sum.add(load(&packet[last..], 0));
+        sum.state()
+    }
+
+    /// Copies a vector of a payload into its packet and returns it.
+    ///
+    /// # Safety
+    /// The vector must be valid at `from`.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn copy_block(from: *const u8, into: &mut [u8], index: usize) -> __m512i {
+        let block;
+        // SAFETY: valid, by the caller's promise. Others may write it at the same time, so it is
+        // loaded once, by an instruction that the compiler can neither repeat nor split.
+        unsafe {
+            asm!(
+                "vmovdqu64 {block}, [{from}]",
+                block = lateout(zmm_reg) block,
+                from = in(reg) from.add(index * BLOCK),
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        let into = &mut into[index * BLOCK..][..BLOCK];
+        // SAFETY: `into` has the 64 bytes that are written; they need no alignment.
+        unsafe { _mm512_storeu_si512(into.as_mut_ptr().cast(), block) };
+        block
+    }
+
+    /// The sum of vectors so far, in lanes that do not wait for one another.
+    struct Sum {
+        lanes: [__m512i; LANES],
+        /// All of the sum is in the last lane.
+        is_narrow: bool,
+    }
+
+    impl Sum {
+        /// Begins with the head of a packet, at most two vectors.
+        #[target_feature(enable = "avx512f,vpclmulqdq")]
+        fn new(state: u32, head: &[u8]) -> Sum {
+            let mut first = [0; 2 * BLOCK];
+            let start = first.len() - head.len();
+            first[start..].copy_from_slice(head);
+            for (byte, state) in first[start..].iter_mut().zip(state.to_le_bytes()) {
+                *byte ^= state;
+            }
+            first[start + ONES_AT] = 0xFF;
+            let zero = _mm512_setzero_si512();
+            let [early, late] = [load(&first, 0), load(&first, 1)];
+            // Without a second block in the head the first is zero, and so is its fold.
+            let folded = fold(early, factors(BY_BLOCK), late);
+            Sum { lanes: [zero, zero, zero, folded], is_narrow: true }
+        }
+
+        /// Adds as many vectors as there are lanes.
+        #[inline]
+        #[target_feature(enable = "avx512f,vpclmulqdq")]
+        fn add_group(&mut self, blocks: [__m512i; LANES]) {
+            self.is_narrow = false;
+            let by_group = factors(BY_FOUR_BLOCKS);
+            for (lane, block) in self.lanes.iter_mut().zip(blocks) {
+                *lane = fold(*lane, by_group, block);
+            }
+        }
+
+        /// Adds one vector. No group may follow.
+        #[inline]
+        #[target_feature(enable = "avx512f,vpclmulqdq")]
+        fn add(&mut self, block: __m512i) {
+            let folded = self.narrowed();
+            self.lanes[LANES - 1] = fold(folded, factors(BY_BLOCK), block);
+        }
+
+        /// Returns the sum in one lane.
+        #[inline]
+        #[target_feature(enable = "avx512f,vpclmulqdq")]
+        fn narrowed(&mut self) -> __m512i {
+            let [first, second, third, last] = self.lanes;
+            if core::mem::replace(&mut self.is_narrow, true) {
+                return last;
+            }
+            let by_block = factors(BY_BLOCK);
+            [second, third, last].into_iter().fold(first, |sum, lane| fold(sum, by_block, lane))
+        }
+
+        /// Returns the state of the CRC.
+        #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
+        fn state(mut self) -> u32 {
+            reduce(self.narrowed())
+        }
     }
 
     /// Returns the bytes before the first whole vector; there are enough for all marks.

@@ -79,6 +79,9 @@ impl Requester {
         }
         let number = self.queue.first_uncut()?;
         let posted = self.queue.get(number);
+        if posted.bytes - posted.cut <= self.shape.frame_bytes as u64 {
+            return None; // one frame, or two of which the last is different
+        }
         if !matches!(posted.request, Request::Put { .. } | Request::Send { .. }) {
             return None;
         }
