@@ -47,10 +47,10 @@ pub(super) fn even_frame_bytes(
 ) -> Option<u64> {
     let all = payload_bytes + headers.once_bytes;
     let most = frame_bytes_max.checked_sub(headers.each_bytes).filter(|most| *most > 0)?;
-    let frames = all.div_ceil(most);
-    if frames < 2 || frame_bytes_max < FRAME_BYTES_MIN {
+    if all <= most || frame_bytes_max < FRAME_BYTES_MIN {
         return None;
     }
+    let frames = all.div_ceil(most);
     let plain =
         TRAIN_FRAMES_MAX * (frames + MESSAGE_COST * frames.div_ceil(train(frame_bytes_max)));
     let shortest = train(frame_bytes_max);

@@ -234,7 +234,11 @@ impl Shape {
     }
 
     /// Returns the length that makes all frames of an operation equal, if that is of use.
+    #[inline]
     pub fn even_frame_bytes(&self, posted: &Posted) -> Option<u32> {
+        if posted.bytes < self.frame_bytes as u64 / 2 {
+            return None; // one frame
+        }
         let extended = self.extended(posted).filter(|_| self.in_trains)?;
         let headers = OperationHeaders {
             each_bytes: (BTH_BYTES + extended.each + ICRC_BYTES) as u64,

@@ -224,6 +224,7 @@ mod wide {
 
     impl Sum {
         /// Begins with the head of a packet, at most two vectors.
+        #[inline]
         #[target_feature(enable = "avx512f,vpclmulqdq")]
         fn new(state: u32, head: &[u8]) -> Sum {
             let mut first = [0; 2 * BLOCK];
@@ -272,6 +273,7 @@ mod wide {
         }
 
         /// Returns the state of the CRC.
+        #[inline]
         #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
         fn state(mut self) -> u32 {
             reduce(self.narrowed())
