@@ -13,7 +13,7 @@ use super::peer_regions::PeerRegions;
 use super::posted::Terms;
 use super::regions::{Granted, Regions};
 use super::requester::Requester;
-use super::responder::{Responder, is_request};
+use super::responder::{Responder, TrainRest, is_request};
 use super::wire::{IcrcCheck, Route, Wire};
 use crate::fabric::{Completion, EndpointId, Operation, Reliability, Status};
 use crate::port::{IncomingTrain, Port};
@@ -177,8 +177,7 @@ impl Connection {
         }
     }
 
-    /// Takes the frames of a train from index `from` on that go on with a write as expected; returns
-    /// how many.
+    /// Takes the frames of a train from index `from` on that can be predicted; returns how many.
     pub fn take_run(
         &mut self,
         now: Moment,
@@ -190,7 +189,8 @@ impl Connection {
         let Some(check) = self.route.ends.train_check(train, self.icrc_check()) else { return 0 };
         let Connection { responder, route, granted, counters, .. } = self;
         let mut context = Context { now, regions, granted, completions, counters };
-        let taken = responder.take_run(train, from, route.own_pair, &check, &mut context);
+        let rest = TrainRest { train, from, check: &check };
+        let taken = responder.take_run(&rest, route.own_pair, &mut context);
         if taken > 0 {
             self.hear(now);
         }

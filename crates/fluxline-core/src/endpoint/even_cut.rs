@@ -141,7 +141,8 @@ mod tests {
         let mut even = 0;
         for _ in 0..20_000 {
             let frame_bytes_max = 512 + draw.below(65_000) / 4 * 4;
-            let bytes = 1 + draw.below([3_000, 100_000, 3_000_000][draw.below(3) as usize]);
+            let longest = [3_000, 100_000, 3_000_000][draw.below(3) as usize];
+            let bytes = 1 + draw.below(longest);
             let own = [(16, 4), (16, 0), (0, 0)][draw.below(3) as usize];
             let headers = OperationHeaders { each_bytes: 16, once_bytes: own.0 + own.1 };
             let Some(frame_bytes) = even_frame_bytes(frame_bytes_max, bytes, headers) else {

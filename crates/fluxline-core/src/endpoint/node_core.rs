@@ -113,10 +113,9 @@ impl Core {
         }
     }
 
-    /// Takes the frames of a train from index `from` on that go on with a write as expected; returns
-    /// how many.
+    /// Takes the frames of a train from index `from` on that can be predicted; returns how many.
     fn take_run(&mut self, now: Moment, train: &IncomingTrain<'_>, from: usize) -> usize {
-        let Some(frame) = train.frame(from).filter(|frame| goes_on_with_write(frame.bytes)) else {
+        let Some(frame) = train.frame(from).filter(|frame| can_be_predicted(frame.bytes)) else {
             return 0;
         };
         let Some(pair) = destination_of(frame.bytes) else { return 0 };
@@ -346,10 +345,12 @@ impl Core {
     }
 }
 
-/// Returns true when a frame can be the middle of a reliable write.
+/// Returns true for the kinds of frames that follow one another in trains: parts of a reliable
+/// write, and writes of one frame.
 #[inline]
-fn goes_on_with_write(frame: &[u8]) -> bool {
-    frame.first() == Some(&Opcode::RcWriteMiddle.byte())
+fn can_be_predicted(frame: &[u8]) -> bool {
+    let kinds = [Opcode::RcWriteMiddle, Opcode::RcWriteOnly, Opcode::UcWriteOnly];
+    frame.first().is_some_and(|byte| kinds.iter().any(|kind| kind.byte() == *byte))
 }
 
 /// Returns true when the first `bits` of two addresses are equal.

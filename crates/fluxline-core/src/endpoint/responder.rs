@@ -3,6 +3,7 @@
 
 mod run;
 
+pub(super) use self::run::TrainRest;
 use super::answer::{Answer, Answers};
 use super::config::{AwaitedRepeat, RepeatReason};
 use super::context::{Context, ReceivedFrame};

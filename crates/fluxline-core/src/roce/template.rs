@@ -72,18 +72,17 @@ pub(crate) fn pad_of(packet: &[u8]) -> Option<usize> {
 }
 
 impl HeaderTemplate {
-    /// Compares a packet with the template of base headers: returns whether it requests an
-    /// acknowledgement if it has the number `psn` and the template's other fields, and `None`
-    /// otherwise.
+    /// Compares the headers of a packet with the template's. Returns whether it requests an
+    /// acknowledgement if it has this number, an address that far from the template's, and all
+    /// other fields of the template; `None` otherwise.
     #[inline]
-    pub fn asked_by(&self, psn: Psn, packet: &[u8]) -> Option<bool> {
-        let header = packet.first_chunk::<BTH_BYTES>()?;
-        let [_, psn @ ..] = psn.get().to_be_bytes();
-        let asks = header[ACKNOWLEDGE_AT] == ACKNOWLEDGE_BIT;
-        let is_equal = header[..ACKNOWLEDGE_AT] == self.bytes[..ACKNOWLEDGE_AT]
-            && (asks || header[ACKNOWLEDGE_AT] == 0)
-            && header[PSN_AT..] == psn;
-        is_equal.then_some(asks)
+    pub fn asked_by(&self, psn: Psn, advance: u64, packet: &[u8]) -> Option<bool> {
+        let header = packet.get(..self.used)?;
+        let asks = header[ACKNOWLEDGE_AT] & ACKNOWLEDGE_BIT != 0;
+        let mut expected = [0; BTH_BYTES + RETH_BYTES];
+        let expected = &mut expected[..self.used];
+        self.emit(&TemplateFields { psn, acknowledge_request: asks, advance }, expected);
+        (header == expected).then_some(asks)
     }
 }
 

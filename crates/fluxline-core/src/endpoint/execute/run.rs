@@ -1,8 +1,10 @@
-//! The frames in the middle of a write: each is payload for the next place, and nothing else.
+//! Predicted frames: the middle of a write, and writes of one frame.
 
+use super::super::context::Context;
 use super::super::regions::Regions;
 use super::{Executor, Writing};
-use crate::roce::Psn;
+use crate::fabric::Rights;
+use crate::roce::{Psn, Reth};
 
 /// A write whose next frames are placed one behind the other.
 pub(in super::super) struct WriteRun<'a> {
@@ -17,6 +19,24 @@ impl Executor {
         let writing = self.writing.as_mut()?;
         regions.get(writing.region).ok()?;
         Some(WriteRun { writing, placed_bytes: 0 })
+    }
+
+    /// Does a write of one frame without a notification. Returns false, with no effect, when key,
+    /// right, bounds or memory do not allow it.
+    #[inline]
+    pub fn place_write(&mut self, reth: Reth, payload: &[u8], context: &mut Context<'_>) -> bool {
+        let Ok(range) = context.granted_range(reth.into(), |rights: Rights| rights.put) else {
+            return false;
+        };
+        let is_admitted = range.memory.admits(range.offset, payload.len() as u64);
+        if !is_admitted || range.memory.write(range.offset, payload).is_err() {
+            return false;
+        }
+        // A write that another one follows has lost its rest.
+        self.writing = None;
+        self.messages = self.messages.wrapping_add(1);
+        context.counters.payload_placed += payload.len() as u64;
+        true
     }
 }
 
