@@ -373,6 +373,27 @@ mod tests {
     }
 
     #[test]
+    fn a_copied_payload_is_the_payload_and_its_packet_has_the_same_sum() {
+        let from: Vec<u8> = (0..10_000_u32).map(|at| (at * 37 + at / 256) as u8).collect();
+        let lengths = (0..900).chain([1425, 1428, 1440, 1456, 2048, 4095, 7284, 8956, 9000]);
+        for (length, start) in lengths.flat_map(|length| [(length, 12), (length, 28)]) {
+            let pad = fluxline_core::roce::pad_bytes(length);
+            let mut bytes = vec![0; start + length + pad];
+            bytes[..start].fill(0x5A);
+            let source = &from[length % 67..][..length];
+            let mut expected = bytes.clone();
+            expected[start..start + length].copy_from_slice(source);
+            let (state, sum) = (0x1234_5678 ^ length as u32, fluxline_core::roce::packet_sum);
+            let payload = start..start + length;
+            let packet = UnsummedPacket { state, bytes: &mut bytes, payload, sum };
+            // SAFETY: `source` is as long as the payload, and not part of the packet.
+            let copied = unsafe { copy_summed(source.as_ptr(), packet) };
+            assert!(bytes == expected, "{length} bytes at {start}");
+            assert_eq!(copied, sum(state, &expected), "{length} bytes at {start}");
+        }
+    }
+
+    #[test]
     fn the_fastest_sum_is_the_sum_bit_by_bit_at_every_length_and_alignment() {
         let mut random = 0x5EED_u64;
         let mut bytes = Vec::new();

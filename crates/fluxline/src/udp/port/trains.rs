@@ -124,7 +124,7 @@ impl Trains {
         }
         let count = frames
             .min(self.train_frames_max - train.frames)
-            .min((self.train_bytes_max - train.part.len) / bytes)
+            .min(self.train_bytes_max.saturating_sub(train.part.len) / bytes)
             .min((self.bytes.len() - self.end) / bytes);
         if count > 0 {
             train.frames += count;
@@ -260,6 +260,30 @@ mod tests {
     fn a_train_is_never_longer_than_a_datagram_nor_of_more_than_64_frames() {
         assert_eq!(shape(&[(1, 8_972); 8], true), [(7, 62_804, 8_972), (1, 8_972, 0)]);
         assert_eq!(shape(&[(1, 1); 65], true), [(64, 64, 1), (1, 1, 0)]);
+    }
+
+    #[test]
+    fn a_train_made_at_once_is_that_of_as_many_frames() {
+        for segmentation in [true, false] {
+            for (before, bytes, frames) in
+                [(0, 9, 5), (3, 9, 5), (3, 4, 5), (3, 20, 5), (60, 9, 9), (0, 9_000, 12)]
+            {
+                let [mut at_once, mut by_one] = [(); 2].map(|()| Trains::new(65_507, segmentation));
+                for trains in [&mut at_once, &mut by_one] {
+                    (0..before).for_each(|_| drop(trains.place(peer(1), 9)));
+                }
+                let (first, _) = at_once.place(peer(1), bytes).expect("room");
+                let end = at_once.extend_last(bytes, frames - 1);
+                let made = (end - first.start) / bytes;
+                assert!(made <= frames && (end - first.start) % bytes == 0);
+                (0..made).for_each(|_| drop(by_one.place(peer(1), bytes).expect("room")));
+                let of = |train: &Train| (train.frames, train.part.len, train.part.segment_bytes);
+                let [one, other] = [&at_once, &by_one]
+                    .map(|trains| trains.trains.iter().map(of).collect::<Vec<_>>());
+                assert_eq!(one, other, "{before} frames, then {frames} of {bytes} bytes");
+                assert_eq!(at_once.end, by_one.end);
+            }
+        }
     }
 
     #[test]
