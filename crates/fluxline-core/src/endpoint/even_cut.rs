@@ -131,7 +131,7 @@ mod tests {
     fn sixty_four_kibibytes_fill_equal_frames_of_every_usual_length() {
         let of = |frame_bytes| even_frame_bytes(frame_bytes, 65_536, WRITE);
         assert_eq!(of(1472), Some(1444), "46 frames, 45 a train; else 44 and 2");
-        assert_eq!(of(8972), Some(7300), "9 frames, 8 a train; else 7 and 1");
+        assert_eq!(of(8972), Some(8212), "8 frames, 7 a train; else 7 and 1 for each put");
         assert_eq!(even_frame_bytes(1472, 1400, WRITE), None, "one frame");
     }
 

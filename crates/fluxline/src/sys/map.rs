@@ -284,7 +284,7 @@ impl SharedMap {
     /// the bytes as they were copied.
     pub(crate) fn read_summed(&self, offset: u64, packet: UnsummedPacket<'_>) -> u32 {
         let from = self.at(offset, packet.payload.len());
-        // SAFETY: valid for the payload's length (`at`), and a packet is no part of the mapping.
+        // SAFETY: valid for the payload's length (`at`), and a packet is never part of the mapping.
         unsafe { packet_sum::copy_summed(from.as_ptr(), packet) }
     }
 

@@ -146,8 +146,8 @@ mod wide {
     /// since it may have padding.
     ///
     /// # Safety
-    /// As for [`super::copy_summed`]; the payload must have [`COPIED_BYTES_MIN`], and [`is_available`]
-    /// must be true.
+    /// As for [`super::copy_summed`]. The payload must have [`COPIED_BYTES_MIN`], and
+    /// [`is_available`] must be true.
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
     pub(super) unsafe fn copy_and_sum(
         from: *const u8,

@@ -270,13 +270,17 @@ mod tests {
             {
                 let [mut at_once, mut by_one] = [(); 2].map(|()| Trains::new(65_507, segmentation));
                 for trains in [&mut at_once, &mut by_one] {
-                    (0..before).for_each(|_| drop(trains.place(peer(1), 9)));
+                    for _ in 0..before {
+                        trains.place(peer(1), 9).expect("room");
+                    }
                 }
                 let (first, _) = at_once.place(peer(1), bytes).expect("room");
                 let end = at_once.extend_last(bytes, frames - 1);
                 let made = (end - first.start) / bytes;
                 assert!(made <= frames && (end - first.start) % bytes == 0);
-                (0..made).for_each(|_| drop(by_one.place(peer(1), bytes).expect("room")));
+                for _ in 0..made {
+                    by_one.place(peer(1), bytes).expect("room");
+                }
                 let of = |train: &Train| (train.frames, train.part.len, train.part.segment_bytes);
                 let [one, other] = [&at_once, &by_one]
                     .map(|trains| trains.trains.iter().map(of).collect::<Vec<_>>());
