@@ -127,16 +127,21 @@ mod wide {
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
     fn sum(state: u32, packet: &[u8]) -> u32 {
         let (head, rest) = packet.split_at(head_bytes(packet.len()));
-        let mut sum = Sum::new(state, head);
+        let mut folded = begin(state, head);
         let groups = rest.chunks_exact(LANES * BLOCK);
         let single = groups.remainder();
-        for group in groups {
-            sum.add_group([load(group, 0), load(group, 1), load(group, 2), load(group, 3)]);
+        if groups.len() > 0 {
+            let mut lanes = lanes_after(folded);
+            for group in groups {
+                let blocks = [load(group, 0), load(group, 1), load(group, 2), load(group, 3)];
+                add_group(&mut lanes, blocks);
+            }
+            folded = joined(lanes);
         }
         for at in 0..single.len() / BLOCK {
-            sum.add(load(single, at));
+            folded = fold(folded, factors(BY_BLOCK), load(single, at));
         }
-        sum.state()
+        reduce(folded)
     }
 
     /// The payload from which on copying and summing in one pass is possible \[byte\].
@@ -168,28 +173,31 @@ mod wide {
             foreign::copy(from, room, first);
             foreign::copy(from.add(whole), room.add(whole), end - whole);
         }
-        let mut sum = Sum::new(state, &packet[..head]);
+        let mut lanes = lanes_after(begin(state, &packet[..head]));
         let (mut at, body) = (first, &mut packet[head..last]);
         let mut groups = body.chunks_exact_mut(LANES * BLOCK);
         for group in &mut groups {
             // SAFETY: `at` and all of the group are before the payload's end.
-            sum.add_group(unsafe {
+            let blocks = unsafe {
                 [
                     copy_block(from.add(at), group, 0),
                     copy_block(from.add(at), group, 1),
                     copy_block(from.add(at), group, 2),
                     copy_block(from.add(at), group, 3),
                 ]
-            });
+            };
+            add_group(&mut lanes, blocks);
             at += LANES * BLOCK;
         }
         let single = groups.into_remainder();
+        let has_groups = at > first;
+        let mut folded = if has_groups { joined(lanes) } else { lanes[LANES - 1] };
         for index in 0..single.len() / BLOCK {
             // SAFETY: as above.
-            sum.add(unsafe { copy_block(from.add(at), single, index) });
+            let block = unsafe { copy_block(from.add(at), single, index) };
+            folded = fold(folded, factors(BY_BLOCK), block);
         }
-        sum.add(load(&packet[last..], 0));
-        sum.state()
+        reduce(fold(folded, factors(BY_BLOCK), load(&packet[last..], 0)))
     }
 
     /// Copies a vector of a payload into its packet and returns it.
@@ -215,69 +223,45 @@ mod wide {
         block
     }
 
-    /// The sum of vectors so far, in lanes that do not wait for one another.
-    struct Sum {
-        lanes: [__m512i; LANES],
-        /// All of the sum is in the last lane.
-        is_narrow: bool,
+    /// Folds the head of a packet, at most two vectors.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn begin(state: u32, head: &[u8]) -> __m512i {
+        let mut first = [0; 2 * BLOCK];
+        let start = first.len() - head.len();
+        first[start..].copy_from_slice(head);
+        for (byte, state) in first[start..].iter_mut().zip(state.to_le_bytes()) {
+            *byte ^= state;
+        }
+        first[start + ONES_AT] = 0xFF;
+        // Without a second block in the head the first is zero, and so is its fold.
+        fold(load(&first, 0), factors(BY_BLOCK), load(&first, 1))
     }
 
-    impl Sum {
-        /// Begins with the head of a packet, at most two vectors.
-        #[inline]
-        #[target_feature(enable = "avx512f,vpclmulqdq")]
-        fn new(state: u32, head: &[u8]) -> Sum {
-            let mut first = [0; 2 * BLOCK];
-            let start = first.len() - head.len();
-            first[start..].copy_from_slice(head);
-            for (byte, state) in first[start..].iter_mut().zip(state.to_le_bytes()) {
-                *byte ^= state;
-            }
-            first[start + ONES_AT] = 0xFF;
-            let zero = _mm512_setzero_si512();
-            let [early, late] = [load(&first, 0), load(&first, 1)];
-            // Without a second block in the head the first is zero, and so is its fold.
-            let folded = fold(early, factors(BY_BLOCK), late);
-            Sum { lanes: [zero, zero, zero, folded], is_narrow: true }
-        }
+    /// Returns the lanes before the first group: the head is the vector before it.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn lanes_after(folded: __m512i) -> [__m512i; LANES] {
+        let zero = _mm512_setzero_si512();
+        [zero, zero, zero, folded]
+    }
 
-        /// Adds as many vectors as there are lanes.
-        #[inline]
-        #[target_feature(enable = "avx512f,vpclmulqdq")]
-        fn add_group(&mut self, blocks: [__m512i; LANES]) {
-            self.is_narrow = false;
-            let by_group = factors(BY_FOUR_BLOCKS);
-            for (lane, block) in self.lanes.iter_mut().zip(blocks) {
-                *lane = fold(*lane, by_group, block);
-            }
+    /// Adds as many vectors as there are lanes.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn add_group(lanes: &mut [__m512i; LANES], blocks: [__m512i; LANES]) {
+        let by_group = factors(BY_FOUR_BLOCKS);
+        for (lane, block) in lanes.iter_mut().zip(blocks) {
+            *lane = fold(*lane, by_group, block);
         }
+    }
 
-        /// Adds one vector. No group may follow.
-        #[inline]
-        #[target_feature(enable = "avx512f,vpclmulqdq")]
-        fn add(&mut self, block: __m512i) {
-            let folded = self.narrowed();
-            self.lanes[LANES - 1] = fold(folded, factors(BY_BLOCK), block);
-        }
-
-        /// Returns the sum in one lane.
-        #[inline]
-        #[target_feature(enable = "avx512f,vpclmulqdq")]
-        fn narrowed(&mut self) -> __m512i {
-            let [first, second, third, last] = self.lanes;
-            if core::mem::replace(&mut self.is_narrow, true) {
-                return last;
-            }
-            let by_block = factors(BY_BLOCK);
-            [second, third, last].into_iter().fold(first, |sum, lane| fold(sum, by_block, lane))
-        }
-
-        /// Returns the state of the CRC.
-        #[inline]
-        #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
-        fn state(mut self) -> u32 {
-            reduce(self.narrowed())
-        }
+    /// Returns the sum of all lanes after a group.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn joined([first, second, third, last]: [__m512i; LANES]) -> __m512i {
+        let by_block = factors(BY_BLOCK);
+        [second, third, last].into_iter().fold(first, |sum, lane| fold(sum, by_block, lane))
     }
 
     /// Returns the bytes before the first whole vector; there are enough for all marks.
