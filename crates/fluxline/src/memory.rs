@@ -28,6 +28,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use fluxline_core::fabric::{AccessError, Memory};
+use fluxline_core::roce::UnsummedPacket;
 
 use crate::sys::map::SharedMap;
 use crate::sys::shared::Pages;
@@ -109,6 +110,11 @@ impl Memory for OwnMemory {
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
         self.map.read(self.place(offset, into.len())?, into);
         Ok(())
+    }
+
+    fn read_summed(&self, offset: u64, packet: UnsummedPacket<'_>) -> Result<u32, AccessError> {
+        let place = self.place(offset, packet.payload.len())?;
+        Ok(self.map.read_summed(place, packet))
     }
 
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {

@@ -15,7 +15,9 @@ use fluxline_core::fabric::{
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Slice, Work, WorkCounters,
 };
-use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{
+    Incoming, IncomingTrain, Outgoing, OutgoingTrain, Port, PortCounters, PortLimits,
+};
 
 use crate::clock;
 use crate::hosts::Hosts;
@@ -102,12 +104,20 @@ impl Port for EthernetPort {
         of_either!(self, port => port.frame(to, bytes))
     }
 
+    fn train(&mut self, to: SocketAddr, bytes: usize, frames: usize) -> Option<OutgoingTrain<'_>> {
+        of_either!(self, port => port.train(to, bytes, frames))
+    }
+
     fn flush(&mut self, now: Moment) {
         of_either!(self, port => port.flush(now));
     }
 
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         of_either!(self, port => port.receive(now, take))
+    }
+
+    fn receive_trains(&mut self, now: Moment, take: &mut dyn FnMut(IncomingTrain<'_>)) -> usize {
+        of_either!(self, port => port.receive_trains(now, take))
     }
 
     fn deadline(&self) -> Option<Moment> {

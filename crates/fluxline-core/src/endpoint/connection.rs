@@ -13,17 +13,20 @@ use super::peer_regions::PeerRegions;
 use super::posted::Terms;
 use super::regions::{Granted, Regions};
 use super::requester::Requester;
-use super::responder::{Responder, is_request};
-use super::wire::{Route, Wire};
+use super::responder::{Responder, TrainRest, is_request};
+use super::wire::{IcrcCheck, Route, Wire};
 use crate::fabric::{Completion, EndpointId, Operation, Reliability, Status};
-use crate::port::Port;
+use crate::port::{IncomingTrain, Port};
 use crate::roce::{
     Aeth, AtomicAckEth, Body, Packet, Psn, QueuePair, ReadPart, Syndrome, Transport,
 };
 use crate::{Moment, Span};
 
 /// Frames that a connection sends before the next one has its turn.
-const QUANTUM: usize = 64;
+pub(super) const QUANTUM: usize = 64;
+
+/// Trains are no longer than this, so that a socket that is not connected sends them.
+const IDENTIFICATION_MAX: u16 = 128;
 
 /// An open connection.
 pub(super) struct Connection {
@@ -84,8 +87,7 @@ impl PendingAcknowledgement<'_> {
             return;
         }
         let is_sent = responder.acknowledge(self.turn.credit_bytes, self.map_bytes, wire);
-        let acknowledgement = &mut responder.acknowledgement;
-        (acknowledgement.is_due, acknowledgement.is_late) = (!is_sent, !is_sent);
+        responder.acknowledgement.tried(is_sent);
         counters.acknowledgements_sent += u64::from(is_sent);
     }
 }
@@ -164,6 +166,35 @@ impl Connection {
             true => responder.expects(packet, &context),
             false => requester.awaits(packet.headers().psn),
         }
+    }
+
+    /// Returns the demands on the ICRCs of the peer's frames.
+    pub fn icrc_check(&self) -> IcrcCheck {
+        let is_fluxline = self.peer.kind.is_fluxline();
+        IcrcCheck {
+            is_required: self.route.checked,
+            identification_max: if is_fluxline { IDENTIFICATION_MAX } else { u16::MAX },
+        }
+    }
+
+    /// Takes the frames of a train from index `from` on that can be predicted; returns how many.
+    pub fn take_run(
+        &mut self,
+        now: Moment,
+        train: &IncomingTrain<'_>,
+        from: usize,
+        regions: &Regions,
+        completions: &mut CompletionQueue,
+    ) -> usize {
+        let Some(check) = self.route.ends.train_check(train, self.icrc_check()) else { return 0 };
+        let Connection { responder, route, granted, counters, .. } = self;
+        let mut context = Context { now, regions, granted, completions, counters };
+        let rest = TrainRest { train, from, check: &check };
+        let taken = responder.take_run(&rest, route.own_pair, &mut context);
+        if taken > 0 {
+            self.hear(now);
+        }
+        taken
     }
 
     /// Takes a packet of the standard. `Err`: the connection is over.

@@ -47,6 +47,7 @@ mod connection;
 mod context;
 pub mod counters;
 mod endpoints;
+mod even_cut;
 mod execute;
 mod frames;
 mod handshake;

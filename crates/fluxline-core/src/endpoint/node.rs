@@ -3,16 +3,19 @@
 use core::net::SocketAddr;
 
 use super::config::{AwaitedRepeat, EndpointConfig};
+use super::connection::QUANTUM;
 use super::counters::{ConnectionCounters, NodeCounters};
 use super::endpoints::ENDPOINTS_MAX;
 use super::node_core::{Core, Limits, QUEUE_MAX, RECEIVE_COMPLETIONS_MAX, REGIONS_MAX};
 use crate::fabric::{AccessError, Capabilities, EndpointId, RegionId, Status, WorkCounters};
-use crate::port::Port;
+use crate::port::{IncomingTrain, Port};
 use crate::{Moment, Span};
 
 /// Batches received, and rounds of sending, in one poll.
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
+/// Rounds whose frames are sent together: the peer works on them while the next ones are made.
+const ROUNDS_A_FLUSH: usize = 4;
 /// Fewer frames than these are answered before the node looks for more: the look would cost a
 /// system call.
 const AT_ONCE_FRAMES_MIN: usize = 4;
@@ -50,6 +53,7 @@ impl<P: Port> Node<P> {
             frame_bytes,
             frame_cost: limits.frame_cost,
             receive_buffer_bytes: limits.receive_buffer_bytes,
+            in_trains: limits.train_frames > 1,
         };
         let core = Core::new(config, limits);
         Node { port, core, work_counters: WorkCounters::default() }
@@ -127,6 +131,9 @@ impl<P: Port> Node<P> {
     /// arrived, and its work completes instead of being flushed.
     pub(super) fn acknowledge(&mut self, now: Moment) {
         self.core.acknowledgements_wait = false;
+        for open in self.core.endpoints.connections_mut() {
+            open.responder.acknowledgement.hurry();
+        }
         self.core.send(now, &mut self.port);
         self.port.flush(now);
     }
@@ -153,8 +160,8 @@ impl<P: Port> Node<P> {
         let Node { port, core, .. } = self;
         for _ in 0..BATCHES {
             let room = core.completions.len() < RECEIVE_COMPLETIONS_MAX;
-            if !room || port.receive(now, &mut |frame| core.take(now, &frame)) < AT_ONCE_FRAMES_MIN
-            {
+            let mut take = |train: IncomingTrain<'_>| core.take_train(now, &train);
+            if !room || port.receive_trains(now, &mut take) < AT_ONCE_FRAMES_MIN {
                 break;
             }
         }
@@ -165,12 +172,18 @@ impl<P: Port> Node<P> {
     }
 
     /// Sends until the connections have nothing more, or have had a fair share of turns.
+    ///
+    /// Several turns are flushed together, because a train goes on from one turn to the next.
     fn send_all(&mut self, now: Moment) {
-        for _ in 0..ROUNDS {
-            if self.core.send(now, &mut self.port) == 0 {
+        for round in 1..=ROUNDS {
+            let sent = self.core.send(now, &mut self.port);
+            if sent < QUANTUM || round % ROUNDS_A_FLUSH == 0 {
+                // Also where the port has no room, and waits for this call.
+                self.port.flush(now);
+            }
+            if sent == 0 {
                 break;
             }
-            self.port.flush(now);
         }
         self.port.flush(now);
     }

@@ -17,9 +17,9 @@ use super::responder::is_request;
 use super::wire::IcrcCheck;
 use crate::Moment;
 use crate::fabric::{Capabilities, EndpointId, Status};
-use crate::port::{Incoming, Port};
+use crate::port::{Incoming, IncomingTrain, Port};
 use crate::roce::header::BTH_BYTES;
-use crate::roce::{ICRC_BYTES, Packet, QueuePair};
+use crate::roce::{ICRC_BYTES, Opcode, Packet, QueuePair};
 
 /// The most own regions, and the most imports.
 pub(super) const REGIONS_MAX: u32 = SLOTS_MAX as u32;
@@ -32,8 +32,6 @@ const CREDIT_NUMERATOR: u64 = 3;
 const CREDIT_DENOMINATOR: u64 = 4;
 /// Frames that a connection may always have in flight.
 const CREDIT_FRAMES_MIN: u64 = 8;
-/// Trains are no longer than this, so that a socket that is not connected sends them.
-const IDENTIFICATION_MAX: u16 = 128;
 
 /// Limits of the port and of the configuration.
 pub(super) struct Limits {
@@ -42,6 +40,8 @@ pub(super) struct Limits {
     /// Receive buffer that a frame takes beside its bytes \[byte\].
     pub frame_cost: usize,
     pub receive_buffer_bytes: usize,
+    /// The port sends equal frames as trains.
+    pub in_trains: bool,
 }
 
 /// A node without its port.
@@ -103,6 +103,31 @@ impl Core {
 
     // ---- frames ----
 
+    /// Takes received frames in order.
+    pub fn take_train(&mut self, now: Moment, train: &IncomingTrain<'_>) {
+        let mut index = 0;
+        while let Some(frame) = train.frame(index) {
+            self.take(now, &frame);
+            index += 1;
+            index += self.take_run(now, train, index);
+        }
+    }
+
+    /// Takes the frames of a train from index `from` on that can be predicted; returns how many.
+    fn take_run(&mut self, now: Moment, train: &IncomingTrain<'_>, from: usize) -> usize {
+        let Some(frame) = train.frame(from).filter(|frame| can_be_predicted(frame.bytes)) else {
+            return 0;
+        };
+        let Some(pair) = destination_of(frame.bytes) else { return 0 };
+        let Core { endpoints, regions, completions, .. } = self;
+        let Some(endpoint) = endpoints.find(pair) else { return 0 };
+        let Some(open) = endpoints.open_mut(endpoint) else { return 0 };
+        if completions.len() >= RECEIVE_COMPLETIONS_MAX {
+            return 0;
+        }
+        open.take_run(now, train, from, regions, completions)
+    }
+
     /// Takes a received frame.
     pub fn take(&mut self, now: Moment, frame: &Incoming<'_>) {
         let long_enough = frame.bytes.len() >= BTH_BYTES + ICRC_BYTES;
@@ -152,10 +177,9 @@ impl Core {
             counters.wrong_sender += 1;
             return;
         }
-        let check = IcrcCheck {
-            is_required: open.route.checked || kind == Some(Kind::Setup),
-            identification_max: if is_fluxline { IDENTIFICATION_MAX } else { u16::MAX },
-        };
+        let check = open.icrc_check();
+        let is_required = check.is_required || kind == Some(Kind::Setup);
+        let check = IcrcCheck { is_required, ..check };
         let Some(bytes) = open.route.ends.opened(frame, check) else {
             counters.wrong_check += 1;
             open.counters.frames_wrong_check += u64::from(open.repeats_frames());
@@ -319,6 +343,14 @@ impl Core {
         });
         times.min()
     }
+}
+
+/// Returns true for the kinds of frames that follow one another in trains: parts of a reliable
+/// write, and writes of one frame.
+#[inline]
+fn can_be_predicted(frame: &[u8]) -> bool {
+    let kinds = [Opcode::RcWriteMiddle, Opcode::RcWriteOnly, Opcode::UcWriteOnly];
+    frame.first().is_some_and(|byte| kinds.iter().any(|kind| kind.byte() == *byte))
 }
 
 /// Returns true when the first `bits` of two addresses are equal.

@@ -250,8 +250,19 @@ impl Core {
         };
         let (cut, framed, frames_left, value) = (0, false, 0, 0);
         let status = Status::Done;
-        let posted =
-            Posted { tag, request, report, remote, bytes, cut, framed, frames_left, status, value };
+        let posted = Posted {
+            tag,
+            request,
+            report,
+            remote,
+            bytes,
+            cut,
+            even_frame_bytes: None,
+            framed,
+            frames_left,
+            status,
+            value,
+        };
         let Core { endpoints, completions, .. } = self;
         if let Some(open) = endpoints.open_mut(endpoint) {
             open.requester.post(posted, completions);

@@ -3,10 +3,13 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::even_cut::{OperationHeaders, OwnHeaders, even_frame_bytes, even_part};
 use crate::Moment;
 use crate::fabric::{Memory, Operation, RemoteId, Status};
 use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
-use crate::roce::{AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, WritePart};
+use crate::roce::{
+    AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, UnsummedPacket, WritePart,
+};
 
 /// The bytes of a put or a message.
 pub(super) enum PayloadSource {
@@ -52,6 +55,19 @@ fn copy_pieces(pieces: &[Piece], mut at: u64, mut into: &mut [u8]) {
     }
 }
 
+impl PayloadSource {
+    /// Copies the bytes from `at` on into a packet; returns the sum of the packet.
+    pub fn copy_summed(&self, at: u64, packet: UnsummedPacket<'_>) -> u32 {
+        if let PayloadSource::Memory(memory, offset) = self {
+            // An error is not reached: a region cannot shrink.
+            return memory.read_summed(offset + at, packet).unwrap_or(0);
+        }
+        let UnsummedPacket { state, bytes, payload, sum } = packet;
+        self.copy(at, &mut bytes[payload]);
+        sum(state, bytes)
+    }
+}
+
 /// The request that posted work makes of the peer.
 pub(super) enum Request {
     Put { from: PayloadSource, key: u32, address: u64, notify: Option<u32> },
@@ -85,6 +101,8 @@ pub(super) struct Posted {
     pub bytes: u64,
     /// Bytes that are already cut into frames.
     pub cut: u64,
+    /// The length of each of its frames, if all are equal \[byte\].
+    pub even_frame_bytes: Option<u32>,
     /// All of it is cut into frames.
     pub framed: bool,
     /// Frames that have not arrived.
@@ -104,6 +122,11 @@ impl Posted {
             Request::Fence => Operation::Fence,
             Request::Flush => Operation::Flush,
         }
+    }
+
+    /// Returns true when nothing is sent for it.
+    pub fn is_without_frames(&self) -> bool {
+        matches!(self.request, Request::Fence | Request::Flush)
     }
 
     /// Returns true when each frame of it is done only with an answer of its own.
@@ -168,13 +191,28 @@ pub(super) struct Shape {
     /// A payload: the path MTU of a peer of the standard, else no limit \[byte\].
     pub payload_bytes: usize,
     pub transport: Transport,
+    /// Equal frames leave as trains, and the peer takes any length of frames.
+    pub in_trains: bool,
 }
 
-/// The lengths of the extended headers in the first and in the last frame of an operation
-/// \[byte\].
+/// The next frame of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NextPart {
+    pub part: FramePart,
+    /// Its payload \[byte\].
+    pub bytes: u64,
+    /// The number of frames, this one included, that follow with the same part and payload.
+    pub alike: u64,
+}
+
+/// The lengths of the extended headers of an operation \[byte\].
 #[derive(Clone, Copy)]
 struct ExtendedBytes {
+    /// In each frame.
+    each: usize,
+    /// In the first frame alone.
     first: usize,
+    /// In the last frame alone.
     last: usize,
 }
 
@@ -200,34 +238,97 @@ impl Shape {
         self.payload(AETH_BYTES) as usize
     }
 
-    /// Returns the next part of an operation and its payload \[byte\].
-    #[inline]
-    pub fn next_part(&self, posted: &Posted) -> (FramePart, u64) {
-        let rest = posted.bytes - posted.cut;
+    /// Returns the extended headers of an operation's frames; `None`: it has no payload to cut.
+    fn extended(&self, posted: &Posted) -> Option<ExtendedBytes> {
         match &posted.request {
-            Request::Get { .. } => (FramePart::Only, rest.min(self.payload(AETH_BYTES))),
             Request::Put { notify: None, .. } if self.transport == Transport::Unreliable => {
                 // Each frame is a write of its own, so that a lost one affects no other.
-                (FramePart::Only, rest.min(self.payload(RETH_BYTES)))
+                Some(ExtendedBytes { each: RETH_BYTES, first: 0, last: 0 })
             }
             Request::Put { notify, .. } => {
                 let last = if notify.is_some() { IMMEDIATE_BYTES } else { 0 };
-                self.part(posted, ExtendedBytes { first: RETH_BYTES, last })
+                Some(ExtendedBytes { each: 0, first: RETH_BYTES, last })
             }
-            Request::Send { .. } => self.part(posted, ExtendedBytes { first: 0, last: 0 }),
-            _ => (FramePart::Only, 0),
+            Request::Send { .. } => Some(ExtendedBytes { each: 0, first: 0, last: 0 }),
+            _ => None,
+        }
+    }
+
+    /// Returns the length that makes all frames of an operation equal, if that is of use.
+    #[inline]
+    pub fn even_frame_bytes(&self, posted: &Posted) -> Option<u32> {
+        if posted.bytes < self.frame_bytes as u64 / 2 {
+            return None; // one frame
+        }
+        let extended = self.extended(posted).filter(|_| self.in_trains)?;
+        let headers = OperationHeaders {
+            each_bytes: (BTH_BYTES + extended.each + ICRC_BYTES) as u64,
+            once_bytes: (extended.first + extended.last) as u64,
+        };
+        let bytes = even_frame_bytes(self.frame_bytes as u64, posted.bytes, headers)?;
+        u32::try_from(bytes).ok()
+    }
+
+    /// Returns the next frame of an operation.
+    #[inline]
+    pub fn next_part(&self, posted: &Posted) -> NextPart {
+        let rest = posted.bytes - posted.cut;
+        match (self.extended(posted), posted.even_frame_bytes) {
+            (Some(extended), Some(bytes)) => self.even_part(posted, &extended, u64::from(bytes)),
+            (Some(extended), None) => self.part(posted, &extended),
+            (None, _) => {
+                let bytes = match posted.request {
+                    Request::Get { .. } => rest.min(self.payload(AETH_BYTES)),
+                    _ => 0,
+                };
+                NextPart { part: FramePart::Only, bytes, alike: 1 }
+            }
         }
     }
 
     #[inline]
-    fn part(&self, posted: &Posted, extended: ExtendedBytes) -> (FramePart, u64) {
-        let ExtendedBytes { first, last } = extended;
+    fn part(&self, posted: &Posted, extended: &ExtendedBytes) -> NextPart {
+        let ExtendedBytes { each, first, last } = *extended;
         let rest = posted.bytes - posted.cut;
-        match posted.cut == 0 {
+        if each > 0 {
+            let whole = self.payload(each);
+            let alike = (rest / whole.max(1)).max(1);
+            return NextPart { part: FramePart::Only, bytes: rest.min(whole), alike };
+        }
+        let (part, bytes) = match posted.cut == 0 {
             true if rest <= self.payload(first + last) => (FramePart::Only, rest),
             true => (FramePart::First, rest.min(self.payload(first))),
             false if rest <= self.payload(last) => (FramePart::Last, rest),
             false => (FramePart::Middle, rest.min(self.payload(0))),
+        };
+        let alike = match part {
+            // At least one byte stays for the last frame.
+            FramePart::Middle => ((rest - 1) / bytes).max(1),
+            _ => 1,
+        };
+        NextPart { part, bytes, alike }
+    }
+
+    fn even_part(&self, posted: &Posted, extended: &ExtendedBytes, frame_bytes: u64) -> NextPart {
+        let begins = posted.cut == 0;
+        let own = OwnHeaders {
+            first_bytes: if begins { extended.first as u64 } else { 0 },
+            last_bytes: extended.last as u64,
+        };
+        let content_bytes = frame_bytes - (BTH_BYTES + extended.each + ICRC_BYTES) as u64;
+        let even = even_part(content_bytes, posted.bytes - posted.cut, own);
+        let bytes = even.payload_bytes;
+        if extended.each > 0 {
+            return NextPart { part: FramePart::Only, bytes, alike: even.alike };
+        }
+        match (begins, even.frames_left == 1) {
+            (true, true) => NextPart { part: FramePart::Only, bytes, alike: 1 },
+            (true, false) => NextPart { part: FramePart::First, bytes, alike: 1 },
+            (false, true) => NextPart { part: FramePart::Last, bytes, alike: 1 },
+            (false, false) => {
+                let alike = even.alike.min(even.frames_left - 1);
+                NextPart { part: FramePart::Middle, bytes, alike }
+            }
         }
     }
 }

@@ -33,6 +33,12 @@ impl ReceiveOrder {
         self.expected
     }
 
+    /// Returns true when frames wait for the expected one.
+    #[inline]
+    pub fn holds_frames(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     #[inline]
     pub fn expected_psn(&self) -> Psn {
         Psn::new(self.expected as u32)

@@ -1,6 +1,9 @@
 //! The side of a connection that answers: it does each request once and in order, whatever the
 //! network does to frames.
 
+mod run;
+
+pub(super) use self::run::TrainRest;
 use super::answer::{Answer, Answers};
 use super::config::{AwaitedRepeat, RepeatReason};
 use super::context::{Context, ReceivedFrame};
@@ -41,10 +44,16 @@ pub(super) struct Responder {
     pub acknowledgement: Acknowledgement,
 }
 
+/// Frames that request no acknowledgement are acknowledged after this time, if not together with
+/// others before. Chosen: ten times the way of a train, a twentieth of the shortest timeout.
+const ACKNOWLEDGE_WITHIN: Span = Span::from_ns(100_000);
+
 /// The next acknowledgement for the peer.
 #[derive(Default)]
 pub(super) struct Acknowledgement {
     pub is_due: bool,
+    /// Since when frames wait for an acknowledgement that is not due.
+    owed_since: Option<Moment>,
     /// It was due in the last turn, and the port had no room for it.
     pub is_late: bool,
     /// The peer's last question, which the acknowledgement answers.
@@ -54,6 +63,34 @@ pub(super) struct Acknowledgement {
 }
 
 impl Acknowledgement {
+    /// Notes frames that a Fluxline peer need not know of at once.
+    pub fn owe(&mut self, now: Moment) {
+        self.owed_since.get_or_insert(now);
+    }
+
+    /// Makes the acknowledgement due if frames have waited for it until now.
+    pub fn on_time(&mut self, now: Moment) {
+        self.is_due |= self.owed_since.is_some_and(|since| since + ACKNOWLEDGE_WITHIN <= now);
+    }
+
+    /// Makes the acknowledgement due if frames wait for it.
+    pub fn hurry(&mut self) {
+        self.is_due |= self.owed_since.is_some();
+    }
+
+    /// Notes that an acknowledgement was tried; `is_sent`: the port had room for it.
+    pub fn tried(&mut self, is_sent: bool) {
+        (self.is_due, self.is_late) = (!is_sent, !is_sent);
+        if is_sent {
+            self.owed_since = None;
+        }
+    }
+
+    /// Returns when an acknowledgement becomes due although no frame comes.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.owed_since.filter(|_| !self.is_due).map(|since| since + ACKNOWLEDGE_WITHIN)
+    }
+
     /// Takes a question of the peer; 0 means "no question".
     pub fn take_question(&mut self, number: u32) {
         if number != 0 {
@@ -119,12 +156,13 @@ impl Responder {
         }
         let expected = self.order.expected();
         let ahead = frame.packet.headers().psn.distance_from(self.order.expected_psn());
-        // A peer of the standard reads no map of held frames: to it, a NAK is the answer.
-        self.acknowledgement.is_due |= self.repeats.is_none() || ahead < 0;
+        self.note_acknowledgement(frame, ahead, context.now);
         match ahead {
             0 => {
-                if self.step(frame.packet, context) {
-                    self.acknowledgement.is_due = true;
+                let is_done = self.step(frame.packet, context);
+                // A Fluxline peer learns of a refusal at once, another one of each request done.
+                self.acknowledgement.is_due |= is_done != self.peer_kind.is_fluxline();
+                if is_done {
                     if let Some(repeats) = &mut self.repeats {
                         repeats.done(frame, self.order.expected() - expected);
                     }
@@ -147,6 +185,22 @@ impl Responder {
                 }
             }
             _ => self.repeat(frame.packet, context),
+        }
+    }
+
+    /// Decides when the peer learns of a frame that is this far ahead of the expected one.
+    fn note_acknowledgement(&mut self, frame: &ReceivedFrame<'_>, ahead: i32, now: Moment) {
+        let acknowledgement = &mut self.acknowledgement;
+        if self.peer_kind == PeerKind::Standard {
+            // It reads no map of held frames: to it, a NAK is the answer.
+            acknowledgement.is_due |= self.repeats.is_none() || ahead < 0;
+            return;
+        }
+        let is_regular = ahead == 0 && !frame.is_marked && !self.order.holds_frames();
+        if is_regular && !frame.packet.headers().acknowledge_request {
+            acknowledgement.owe(now);
+        } else {
+            acknowledgement.is_due = true;
         }
     }
 
@@ -278,6 +332,7 @@ impl Responder {
 
     /// Tries a message again that waits for a buffer, or gives it up.
     pub fn on_time(&mut self, context: &mut Context<'_>) {
+        self.acknowledgement.on_time(context.now);
         let waits = self.refused == Some(Refused::NotReady) && self.repeats.is_none();
         if waits && self.executor.may_go_on(context.now) {
             self.acknowledgement.is_due = true;
@@ -285,11 +340,12 @@ impl Responder {
         }
     }
 
-    /// Returns when a message that waits for a buffer is given up. A peer of the standard has the
-    /// message itself, and repeats it.
+    /// Returns when an acknowledgement becomes due, or a message that waits for a buffer is given
+    /// up. A peer of the standard has the message itself, and repeats it.
     pub fn deadline(&self) -> Option<Moment> {
         let waits = self.refused == Some(Refused::NotReady) && self.repeats.is_none();
-        waits.then(|| self.executor.waits_until()).flatten()
+        let given_up = waits.then(|| self.executor.waits_until()).flatten();
+        given_up.into_iter().chain(self.acknowledgement.deadline()).min()
     }
 
     /// Repeats the answer to a request that was done before.

@@ -138,6 +138,11 @@ impl Sequence {
         }
     }
 
+    /// Returns the number after the newest one, where no frame is doubtful.
+    pub fn next_agreed(&self) -> Option<Psn> {
+        self.newest.filter(|_| self.restarts.is_none()).map(|newest| newest.plus(1))
+    }
+
     /// Judges a frame and changes nothing. [`Sequence::take`] follows when the frame is valid.
     #[inline]
     pub fn judge(&self, mark: &Mark) -> Judgement {

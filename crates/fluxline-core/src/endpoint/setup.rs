@@ -282,8 +282,9 @@ impl Core {
         };
         let transport = transport_of(reliability);
         let payload_bytes = usize::MAX;
+        let (frame_bytes, in_trains) = (frame_bytes & !3, self.limits.in_trains);
         let terms = Terms {
-            shape: Shape { frame_bytes: frame_bytes & !3, payload_bytes, transport },
+            shape: Shape { frame_bytes, payload_bytes, transport, in_trains },
             first: own.psn,
             credit_bytes: offer.credit_bytes,
             frame_cost: u64::from(offer.frame_cost),

@@ -62,7 +62,7 @@ impl<P: Port> Node<P> {
         }
         let transport = transport_of(peer.reliability);
         let terms = Terms {
-            shape: Shape { frame_bytes, payload_bytes: bytes, transport },
+            shape: Shape { frame_bytes, payload_bytes: bytes, transport, in_trains: false },
             first: peer.own_first,
             credit_bytes: u64::MAX / 2,
             frame_cost: 0,

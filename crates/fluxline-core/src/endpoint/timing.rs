@@ -215,6 +215,11 @@ impl Pacer {
         Pacer { bytes_per_s, free_at: Moment::default(), rest: 0 }
     }
 
+    /// Returns true when there is a rate.
+    pub fn is_limited(&self) -> bool {
+        self.bytes_per_s > 0
+    }
+
     /// Returns when the next frame may leave; `None`: now.
     pub fn waits_until(&self, now: Moment) -> Option<Moment> {
         (self.bytes_per_s > 0 && self.free_at > now + BURST).then_some(self.free_at - BURST)

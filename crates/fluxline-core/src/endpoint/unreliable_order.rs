@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::context::{Context, ReceivedFrame};
 use super::execute::{Check, Executor};
 use super::peer::PeerKind;
-use super::sequence::{Arrival, Fate, Mark, Sequence};
+use super::sequence::{Arrival, Fate, Judgement, Mark, Sequence};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{Packet, Psn};
 
@@ -66,6 +66,17 @@ impl UnreliableOrder {
             }
             _ => executor.take_unreliable(psn, packet, context),
         }
+    }
+
+    /// Returns the number after the newest frame of a Fluxline peer.
+    pub fn next_agreed(&self) -> Option<Psn> {
+        self.sequence.next_agreed()
+    }
+
+    /// Notes a valid frame that has the number of [`UnreliableOrder::next_agreed`].
+    pub fn note_next(&mut self, psn: Psn, context: &mut Context<'_>) {
+        let judged = Judgement { held: None, arrival: Arrival::Ahead(1) };
+        self.sequence.take(&Mark { psn, print: 0, now: context.now }, judged, context.counters);
     }
 
     /// Decides about the frame that was kept aside, because no frame follows it.

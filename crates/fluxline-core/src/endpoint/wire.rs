@@ -3,10 +3,11 @@
 use core::net::SocketAddr;
 
 use super::frames::{CONTROL_BYTES_MAX, Selective, Setup};
-use crate::port::{Identification, Incoming, Port};
+use super::posted::PayloadSource;
+use crate::port::{Identification, Incoming, IncomingTrain, Port};
 use crate::roce::{
-    Headers, ICRC_BYTES, IcrcContext, PacketSum, QueuePair, Verdict, packet_sum, pad_bytes,
-    split_icrc,
+    HeaderTemplate, Headers, ICRC_BYTES, IcrcContext, LengthIcrc, PacketSum, Psn, QueuePair,
+    TemplateFields, UnsummedPacket, Verdict, packet_sum, pad_bytes, split_icrc,
 };
 
 /// The addresses of both ends, with the invariant CRC of each direction.
@@ -116,6 +117,14 @@ impl Ends {
         }
     }
 
+    /// Returns the check of a train's frames. `None`: the sender is not known, or not the peer.
+    pub fn train_check(&self, train: &IncomingTrain<'_>, check: IcrcCheck) -> Option<TrainCheck> {
+        let Back::Pinned { from, icrc } = &self.back else { return None };
+        let packet_bytes = train.frame_bytes.checked_sub(ICRC_BYTES)?;
+        let length = icrc.of_length(packet_bytes);
+        (*from == train.from).then_some(TrainCheck { check, length })
+    }
+
     /// Returns the frame without its ICRC, if the ICRC is right.
     pub fn opened<'a>(&self, frame: &Incoming<'a>, check: IcrcCheck) -> Option<&'a [u8]> {
         let (bytes, _) = split_icrc(frame.bytes)?;
@@ -131,6 +140,27 @@ impl Ends {
             }
             (Verdict::Mismatch, _) => None,
         }
+    }
+}
+
+/// Checks the ICRCs of a train's frames of full length, of which each is the likely one.
+pub(super) struct TrainCheck {
+    check: IcrcCheck,
+    length: LengthIcrc,
+}
+
+impl TrainCheck {
+    /// Returns true when the ICRC of a frame fits its likely identification, or is left out by
+    /// agreement. A frame that is not accepted may still be right.
+    #[inline]
+    pub fn accepts(&self, frame: &Incoming<'_>) -> bool {
+        let Some((packet, received)) = split_icrc(frame.bytes) else { return false };
+        if !self.check.is_required && received == 0 {
+            return true;
+        }
+        let identification = frame.identification.value();
+        identification <= self.check.identification_max
+            && self.length.icrc(identification, packet) == received
     }
 }
 
@@ -165,6 +195,18 @@ impl<'a, P> Wire<'a, P> {
     }
 }
 
+/// Equal frames of one operation.
+pub(super) struct PayloadTrain<'a> {
+    pub template: HeaderTemplate,
+    pub first: Psn,
+    pub source: &'a PayloadSource,
+    /// Offset of the first frame's payload in the source \[byte\].
+    pub at: u64,
+    /// The payload of each frame \[byte\].
+    pub payload_bytes: usize,
+    pub frames: usize,
+}
+
 impl<P: Port> Wire<'_, P> {
     /// Returns the peer's queue pair.
     #[inline]
@@ -192,6 +234,40 @@ impl<P: Port> Wire<'_, P> {
         let identification = frame.identification;
         close(self.ends, self.checked, frame.bytes, identification);
         true
+    }
+
+    /// Sends equal frames of one operation, as many as the port takes at once; returns how many.
+    /// `asks`, called for each in order, returns true for those that request an acknowledgement.
+    pub fn train(&mut self, train: &PayloadTrain<'_>, mut asks: impl FnMut(Psn) -> bool) -> usize {
+        let PayloadTrain { template, first, payload_bytes, frames, .. } = train;
+        let end = template.bytes() + payload_bytes;
+        let packet_bytes = end + pad_bytes(*payload_bytes);
+        let frame_bytes = packet_bytes + ICRC_BYTES;
+        let Some(room) = self.port.train(self.ends.peer, frame_bytes, *frames) else { return 0 };
+        let icrc = self.checked.then(|| self.ends.out.of_length(packet_bytes));
+        let mut sent = 0;
+        for frame in room.bytes.chunks_exact_mut(frame_bytes) {
+            let Some((packet, check)) = frame.split_last_chunk_mut::<ICRC_BYTES>() else { break };
+            let (psn, advance) = (first.plus(sent as u32), (sent * payload_bytes) as u64);
+            let acknowledge_request = asks(psn);
+            template.emit(&TemplateFields { psn, acknowledge_request, advance }, packet);
+            packet[end..].fill(0);
+            let (at, payload) = (train.at + advance, template.bytes()..end);
+            *check = match icrc {
+                None => {
+                    train.source.copy(at, &mut packet[payload]);
+                    UNCHECKED
+                }
+                Some(icrc) => {
+                    let state = icrc.state(room.identification.wrapping_add(sent as u16));
+                    let (bytes, sum) = (packet, icrc.sum());
+                    let unsummed = UnsummedPacket { state, bytes, payload, sum };
+                    (!train.source.copy_summed(at, unsummed)).to_le_bytes()
+                }
+            };
+            sent += 1;
+        }
+        sent
     }
 
     /// Sends a set-up frame with an ICRC, padded to `frame_bytes` (0: not padded). Returns false

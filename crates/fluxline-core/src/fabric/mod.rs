@@ -36,6 +36,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use crate::roce::UnsummedPacket;
 use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
@@ -228,6 +229,14 @@ pub trait Memory: Any + Send + Sync {
 
     /// Copies from `offset` into `into`. Errors: [`AccessError::OutOfRegion`].
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError>;
+
+    /// Copies from `offset` into the payload of a packet and returns the sum of the packet, as
+    /// [`Memory::read`] and the packet's sum would. Errors: [`AccessError::OutOfRegion`].
+    fn read_summed(&self, offset: u64, packet: UnsummedPacket<'_>) -> Result<u32, AccessError> {
+        let UnsummedPacket { state, bytes, payload, sum } = packet;
+        self.read(offset, &mut bytes[payload])?;
+        Ok(sum(state, bytes))
+    }
 
     /// Copies `from` to `offset`. Errors: [`AccessError::OutOfRegion`], [`AccessError::Rights`].
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError>;

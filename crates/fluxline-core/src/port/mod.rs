@@ -30,11 +30,27 @@ pub trait Port: Send {
     /// `bytes` is 1 to [`PortLimits::frame_bytes_max`]; more is refused as `None`.
     fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>>;
 
+    /// Returns room for at most `frames` equal frames of `bytes` bytes each to `to`.
+    ///
+    /// The result is that of as many calls of [`Port::frame`] as it has frames, in one call.
+    /// `frames` is at least 1.
+    fn train(&mut self, to: SocketAddr, bytes: usize, frames: usize) -> Option<OutgoingTrain<'_>> {
+        debug_assert!(frames > 0);
+        let Outgoing { bytes, identification } = self.frame(to, bytes)?;
+        Some(OutgoingTrain { bytes, identification })
+    }
+
     /// Hands all frames to the link. Frames that the link refuses are lost and counted.
     fn flush(&mut self, now: Moment);
 
     /// Gives a bounded batch of arrived frames to `take`; returns how many.
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize;
+
+    /// Gives a bounded batch of arrived frames to `take`, equal frames of one sender together;
+    /// returns how many frames.
+    fn receive_trains(&mut self, now: Moment, take: &mut dyn FnMut(IncomingTrain<'_>)) -> usize {
+        self.receive(now, &mut |frame| take(IncomingTrain::of(&frame)))
+    }
 
     /// Returns when `flush` or `receive` has work although nothing arrives: frames that are
     /// delayed on purpose. `None`: never.
@@ -71,6 +87,15 @@ pub struct Outgoing<'a> {
     pub identification: u16,
 }
 
+/// Room for equal frames to be sent, one behind the other.
+#[derive(Debug)]
+pub struct OutgoingTrain<'a> {
+    /// The room, a whole number of frames; its content is undefined.
+    pub bytes: &'a mut [u8],
+    /// The identification of the first frame; that of each further frame is one higher.
+    pub identification: u16,
+}
+
 /// The identification of a received frame's IPv4 header, which its ICRC covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identification {
@@ -103,6 +128,55 @@ pub struct Incoming<'a> {
     pub identification: Identification,
     /// A switch on its way marked it: congestion experienced (RFC 3168).
     pub congestion: bool,
+}
+
+/// Frames that have arrived together. All have the same length but the last, which may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub struct IncomingTrain<'a> {
+    /// Their sender.
+    pub from: SocketAddr,
+    /// The address that they were sent to.
+    pub to: SocketAddr,
+    /// The frames, one behind the other.
+    pub bytes: &'a [u8],
+    /// The length of a frame, at least 1 \[byte\].
+    pub frame_bytes: usize,
+    /// The identification of the first frame's IPv4 header. That of each further frame is likely
+    /// one higher.
+    pub identification: Identification,
+    /// A switch on their way marked them.
+    pub congestion: bool,
+}
+
+impl<'a> IncomingTrain<'a> {
+    /// Returns a train of one frame.
+    #[must_use]
+    pub fn of(frame: &Incoming<'a>) -> IncomingTrain<'a> {
+        let Incoming { from, to, bytes, identification, congestion } = *frame;
+        let frame_bytes = bytes.len().max(1);
+        IncomingTrain { from, to, bytes, frame_bytes, identification, congestion }
+    }
+
+    /// Returns the number of frames, at least 1: a single frame may be empty.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.bytes.len().div_ceil(self.frame_bytes).max(1)
+    }
+
+    /// Returns the frame with this index, if there is one.
+    #[must_use]
+    #[inline]
+    pub fn frame(&self, index: usize) -> Option<Incoming<'a>> {
+        let start = index.checked_mul(self.frame_bytes)?;
+        let rest = self.bytes.get(start..).filter(|rest| index == 0 || !rest.is_empty())?;
+        let IncomingTrain { from, to, congestion, .. } = *self;
+        let identification = match index {
+            0 => self.identification,
+            _ => Identification::Likely(self.identification.value().wrapping_add(index as u16)),
+        };
+        let bytes = &rest[..rest.len().min(self.frame_bytes)];
+        Some(Incoming { from, to, bytes, identification, congestion })
+    }
 }
 
 /// Counters of a port.

@@ -17,6 +17,7 @@
 //! `IP_MTU_DISCOVER` is `IP_PMTUDISC_DONT`. A packet with that bit clear does not match.
 
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Range;
 
 use crc32fast::Hasher;
 
@@ -51,6 +52,7 @@ impl Field {
         Field { high: contributions(after + 1), low: contributions(after) }
     }
 
+    #[inline]
     fn of(&self, value: u16) -> u32 {
         let [high, low] = value.to_be_bytes();
         self.high[usize::from(high)] ^ self.low[usize::from(low)]
@@ -88,6 +90,19 @@ pub enum Verdict {
 /// Returns the state of the CRC after a UDP payload, from the state before it, with ones in place
 /// of the payload's fifth byte (FECN and BECN). Nothing is inverted.
 pub type PacketSum = fn(state: u32, payload: &[u8]) -> u32;
+
+/// A packet whose payload is not yet written. Its sum is that of [`PacketSum`].
+#[derive(Debug)]
+pub struct UnsummedPacket<'a> {
+    /// The state of the CRC before the packet.
+    pub state: u32,
+    /// The packet without its ICRC: headers, room for the payload, padding.
+    pub bytes: &'a mut [u8],
+    /// The place of the payload in `bytes`.
+    pub payload: Range<usize>,
+    /// The sum that a memory may replace by an equal one that is faster for it.
+    pub sum: PacketSum,
+}
 
 /// The sum of packets in safe code. Links bring a faster one.
 #[must_use]
@@ -165,15 +180,19 @@ impl IcrcContext {
     #[must_use]
     pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
         let payload = udp_payload_without_icrc;
-        let udp_bytes = UDP_BYTES + payload.len() + ICRC_BYTES;
-        let mut state = self.state ^ UDP_LENGTH.of(udp_bytes as u16);
-        if self.ipv4 {
-            state ^= V4_LENGTH.of((IPV4_BYTES + udp_bytes) as u16);
-            state ^= V4_IDENTIFICATION.of(ip_identification);
-        } else {
-            state ^= V6_LENGTH.of(udp_bytes as u16);
-        }
-        !(self.sum)(state, payload)
+        self.of_length(payload.len()).icrc(ip_identification, payload)
+    }
+
+    /// Returns the context of packets of one length, without their ICRC \[byte\].
+    #[inline]
+    pub(crate) fn of_length(&self, packet_bytes: usize) -> LengthIcrc {
+        let udp_bytes = UDP_BYTES + packet_bytes + ICRC_BYTES;
+        let state = self.state ^ UDP_LENGTH.of(udp_bytes as u16);
+        let length = match self.ipv4 {
+            true => V4_LENGTH.of((IPV4_BYTES + udp_bytes) as u16),
+            false => V6_LENGTH.of(udp_bytes as u16),
+        };
+        LengthIcrc { state: state ^ length, ipv4: self.ipv4, sum: self.sum }
     }
 
     /// Checks the ICRC at the end of a UDP payload.
@@ -200,6 +219,37 @@ impl IcrcContext {
             }
             _ => Verdict::Mismatch,
         }
+    }
+}
+
+/// Makes the ICRC of packets of one length from one address to another.
+#[derive(Clone, Copy)]
+pub(crate) struct LengthIcrc {
+    /// The state of the CRC after IP and UDP headers whose identification is 0.
+    state: u32,
+    ipv4: bool,
+    sum: PacketSum,
+}
+
+impl LengthIcrc {
+    /// Returns the state of the CRC before the UDP payload of a packet with this identification.
+    #[inline]
+    pub fn state(&self, ip_identification: u16) -> u32 {
+        match self.ipv4 {
+            true => self.state ^ V4_IDENTIFICATION.of(ip_identification),
+            false => self.state,
+        }
+    }
+
+    /// Returns the function that sums packets.
+    pub fn sum(&self) -> PacketSum {
+        self.sum
+    }
+
+    /// Returns the ICRC of a UDP payload of the length.
+    #[inline]
+    pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
+        !(self.sum)(self.state(ip_identification), udp_payload_without_icrc)
     }
 }
 

@@ -16,17 +16,22 @@ pub mod opcode;
 pub mod packet;
 mod polynomial;
 mod sizes;
+mod template;
 
 pub use error::{ParseError, PayloadError};
 pub use header::{
     Aeth, AtomicAckEth, AtomicEth, Bth, CreditCode, NakCode, PARTITION_DEFAULT, Reth, RnrTimer,
     Syndrome,
 };
-pub use icrc::{IcrcContext, PacketSum, TwoFamilies, Verdict, packet_sum, split_icrc};
+pub(crate) use icrc::LengthIcrc;
+pub use icrc::{
+    IcrcContext, PacketSum, TwoFamilies, UnsummedPacket, Verdict, packet_sum, split_icrc,
+};
 pub use number::{Msn, Psn, QueuePair};
 pub use opcode::{Extended, Opcode, OpcodeOperation, Position, Transport};
 pub use packet::{Body, Headers, Packet, ReadPart, SendPart, WritePart, pad_bytes};
 pub use sizes::ICRC_BYTES;
+pub(crate) use template::{HeaderTemplate, TemplateFields, pad_of};
 
 /// The destination port of RoCEv2 packets. Source: Annex A17, IANA.
 pub const UDP_PORT: u16 = 4791;

@@ -28,6 +28,8 @@ pub struct Stream {
     pub seconds: f64,
     /// Datagrams a second; 0: as fast as it goes.
     pub pace: u64,
+    /// Memory that both ends walk through \[byte\]; 0: they use the same buffers again.
+    pub walk_bytes: u64,
 }
 
 /// A stream of datagrams as fast as it goes.
@@ -37,6 +39,9 @@ pub fn stream(bench: &Bench, path: &Path, of: Stream) -> Outcome {
     let bare = |arguments: &[&str]| {
         let mut command = Command::new(&bench.bare);
         command.args(arguments).env("ADDRESS", &address).env("PACE", of.pace.to_string());
+        if of.walk_bytes > 0 {
+            command.env("WALK", of.walk_bytes.to_string());
+        }
         command
     };
     let (gro, nap) = (u8::from(of.trains).to_string(), of.nap_us.to_string());

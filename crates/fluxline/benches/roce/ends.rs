@@ -14,9 +14,13 @@ use fluxline_core::fabric::{
 use fluxline_core::port::Port;
 
 pub const KEY: Key = Key(0x5EED);
-/// The region that puts go to, and the one that they are from \[byte\]. Twice the largest put: a
-/// small window used again is the fastest, on every side.
-pub const REGION_BYTES: u64 = 2 << 20;
+/// The region that puts go to, and the one that they are from, unless `region` says more \[byte\].
+/// Twice the largest put: a small window used again is the fastest, on every side.
+const REGION_BYTES: u64 = 2 << 20;
+
+pub fn region_bytes(settings: &Settings) -> u64 {
+    settings.get::<u64>("region").max(REGION_BYTES)
+}
 
 /// `name=value` of a command line.
 #[derive(Clone, Debug, Default)]
@@ -98,8 +102,8 @@ pub fn name(text: &str) -> Name {
 }
 
 /// An own region that the peer may write.
-pub fn export(node: &mut RoceNode, called: &str) -> RegionId {
-    let region = node.register(REGION_BYTES).expect("memory");
+pub fn export(node: &mut RoceNode, called: &str, bytes: u64) -> RegionId {
+    let region = node.register(bytes).expect("memory");
     node.export(region, name(called), Grant { rights: Rights::PUT, key: KEY }).expect("free");
     region
 }

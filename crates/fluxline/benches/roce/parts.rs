@@ -12,8 +12,9 @@ use median::median;
 
 type Part = fn(&Bench);
 
-pub const ALL: [(&str, Part); 6] = [
+pub const ALL: [(&str, Part); 7] = [
     ("put", puts),
+    ("walk", walks),
     ("cost", costs),
     ("lossy", lossy),
     ("small", small),
@@ -21,6 +22,8 @@ pub const ALL: [(&str, Part); 6] = [
     ("single", singles),
 ];
 
+/// Regions that are larger than the caches of this machine's cores \[byte\].
+const WALKED_BYTES: u64 = 64 << 20;
 /// How long a trial measures \[s\].
 const SECONDS: f64 = 0.6;
 /// Headers of IP and UDP \[byte\].
@@ -82,7 +85,8 @@ fn quinn(bench: &Bench, path: &Path, datagram: usize, control: &str) -> Outcome 
 }
 
 fn trains(datagram_bytes: usize) -> Stream {
-    Stream { datagram_bytes, trains: true, nap_us: -1, seconds: SECONDS, pace: 0 }
+    let (seconds, pace, walk_bytes) = (SECONDS, 0, 0);
+    Stream { datagram_bytes, trains: true, nap_us: -1, seconds, pace, walk_bytes }
 }
 
 fn print_load() {
@@ -139,6 +143,41 @@ fn put_row(bench: &Bench, path: &Path, frame: usize, put_bytes: usize) {
         lost(unreliable),
         beside(reliable),
     );
+}
+
+/// Large puts through regions that no cache holds, beside a bare program that reads and writes as
+/// much memory.
+fn walks(bench: &Bench) {
+    println!("\nwalk: reliable puts of 1 MiB in regions of 64 MiB [Gb/s]; loopback");
+    println!(
+        "{:>6} {:>6} {:>14} {:>10} {:>15} {:>18}",
+        "frame", "bare", "bare, walking", "reliable", "ratio to bare", "to bare, walking"
+    );
+    let path = &Path::loopback();
+    for frame in [1472, 8972, 65_504] {
+        let hot = trains(frame);
+        let walking = Stream { walk_bytes: WALKED_BYTES, ..hot };
+        let settings = put_settings(frame, 1 << 20, true).with("region", WALKED_BYTES);
+        let all = rounds(
+            bench,
+            &[
+                Box::new(|| bare::stream(bench, path, hot)),
+                Box::new(|| bare::stream(bench, path, walking)),
+                Box::new(|| put(bench, path, &settings)),
+            ],
+        );
+        let [hot, walking, reliable] = &all[..] else { return };
+        let rate = |outcomes: &[Outcome]| of(outcomes, Outcome::gigabits);
+        println!(
+            "{frame:>6} {:>6.1} {:>14.1} {:>10.1} {:>15.2} {:>18.2}",
+            rate(hot),
+            rate(walking),
+            rate(reliable),
+            ratio(reliable, hot),
+            ratio(reliable, walking)
+        );
+    }
+    print_load();
 }
 
 /// What a GB costs each side, with and without the invariant CRC.
@@ -216,7 +255,7 @@ fn lossy(bench: &Bench) {
         "{:<6} {:>10} {:>10} {:>10} {:>10} {:>10}",
         "loss", "reliable", "TCP cubic", "TCP BBR", "QUIC cubic", "QUIC BBR"
     );
-    for (name, per_100_000) in [("none", 0), ("0.1 %", 100), ("1 %", 1_000)] {
+    for (name, per_100_000) in [("none", 0), ("0.1 %", 100), ("1 %", 1_000), ("5 %", 5_000)] {
         between.lose(per_100_000, false).expect("nft");
         let ours = put_settings(frame, 64 << 10, true);
         let all = rounds(
@@ -333,7 +372,10 @@ fn singles(bench: &Bench) {
         for frame in all.filter(|&frame| path.mtu != 9000 || frame == 8972) {
             let bare = |pace: u64| {
                 let seconds = SECONDS;
-                let of = Stream { datagram_bytes: frame, trains: false, nap_us: 50, seconds, pace };
+                let (datagram_bytes, walk_bytes) = (frame, 0);
+                let nap_us = 50;
+                let of =
+                    Stream { datagram_bytes, trains: false, nap_us, seconds, pace, walk_bytes };
                 lost_and_rate(&bare::stream(bench, path, of), frame)
             };
             let ours = |nap: u32, pace: u64| {

@@ -14,7 +14,7 @@ pub const TRIPS: u32 = 5_000;
 pub fn ask(settings: &Settings) {
     pin_current_thread(settings.get("core")).expect("a core");
     let mut node = ends::open(settings, "asks", settings.address("from"));
-    ends::export(&mut node, "back");
+    ends::export(&mut node, "back", ends::region_bytes(settings));
     let peer = settings.peer().to_string();
     node.connect(&peer, ends::reliability(settings)).expect("an address");
     let endpoint = ends::connected(&mut node);
@@ -48,7 +48,7 @@ pub fn ask(settings: &Settings) {
 pub fn echo(settings: &Settings) {
     pin_current_thread(settings.get("core")).expect("a core");
     let mut node = ends::open(settings, "answers", settings.address("to"));
-    ends::export(&mut node, "into");
+    ends::export(&mut node, "into", ends::region_bytes(settings));
     ends::ready(&mut node, settings.address("to"));
     let endpoint = ends::connected(&mut node);
     let remote = ends::import(&mut node, endpoint, "back");

@@ -9,7 +9,7 @@ use fluxline_core::fabric::{
 };
 
 use super::cpu::Cpu;
-use super::ends::{self, REGION_BYTES, Settings};
+use super::ends::{self, Settings, region_bytes};
 use super::trial::print_side;
 
 /// What begins slowly is not measured.
@@ -25,7 +25,8 @@ pub fn send(settings: &Settings) {
     node.connect(&peer, ends::reliability(settings)).expect("an address");
     let endpoint = ends::connected(&mut node);
     let remote = ends::import(&mut node, endpoint, "into");
-    let region = node.register(REGION_BYTES).expect("memory");
+    let all = region_bytes(settings);
+    let region = node.register(all).expect("memory");
     let bytes: u64 = settings.get("put");
     let (mut offset, mut posted) = (0, 0_u64);
     let before = Cpu::now();
@@ -37,7 +38,7 @@ pub fn send(settings: &Settings) {
         match node.post(endpoint, posted, Work::Put { from, to, notify, complete_at }) {
             Ok(()) => {
                 posted += 1;
-                offset = (offset + bytes) % (REGION_BYTES - REGION_BYTES % bytes);
+                offset = (offset + bytes) % (all - all % bytes);
                 continue;
             }
             Err(PostError::Full) => {}
@@ -70,7 +71,7 @@ fn payload_sent(node: &mut RoceNode, endpoint: EndpointId) -> Option<u64> {
 pub fn receive(settings: &Settings) {
     pin_current_thread(settings.get("core")).expect("a core");
     let mut node = ends::open(settings, "receiver", settings.address("to"));
-    ends::export(&mut node, "into");
+    ends::export(&mut node, "into", region_bytes(settings));
     ends::ready(&mut node, settings.address("to"));
     let endpoint = ends::connected(&mut node);
     let counted = |node: &mut RoceNode| {

@@ -8,7 +8,8 @@
  *
  * Streams touch eight bytes of each datagram, as the port's side of the bench does, and print:
  * datagrams bytes seconds lost user system, the last two the processor's time [s]. PACE in the
- * environment: datagrams a second; else as fast as it goes.
+ * environment: datagrams a second; else as fast as it goes. WALK in the environment: bytes of memory
+ * that the messages are sent from and received into, one behind the other; else always the same.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -50,6 +51,12 @@ static struct sockaddr_in address_of(int port) {
     return a;
 }
 
+/* The messages that fit the memory to walk; 0: no walk. */
+static size_t walk_slots(size_t length) {
+    const char *text = getenv("WALK");
+    return text ? strtoull(text, NULL, 10) / length : 0;
+}
+
 static double seconds_of(struct timeval t) { return t.tv_sec + t.tv_usec * 1e-6; }
 
 static struct rusage used(void) {
@@ -80,7 +87,10 @@ static int send_all(char **arg) {
     struct mmsghdr headers[BATCH];
     struct iovec vectors[BATCH];
     union { struct cmsghdr head; char bytes[CMSG_SPACE(2)]; } controls[BATCH];
-    char *room = calloc(messages, length);
+    size_t slots = walk_slots(length), next = 0;
+    size_t rooms = slots > (size_t)messages ? slots : (size_t)messages;
+    char *room = calloc(rooms, length);
+    memset(room, 1, rooms * length);
     memset(headers, 0, sizeof headers);
     for (int i = 0; i < messages; i++) {
         vectors[i] = (struct iovec){room + i * length, length};
@@ -102,8 +112,13 @@ static int send_all(char **arg) {
     if (rate > 0 && messages > 16) messages = 16; /* small batches keep the pace even */
     double begin = now(), end = begin + seconds;
     while (now() < end) {
-        for (int i = 0; i < messages * train; i++, number++)
-            memcpy(room + (size_t)i * payload, &number, sizeof number);
+        for (int i = 0; i < messages; i++) {
+            char *message = room + (size_t)i * length;
+            if (slots > 0) message = room + (next++ % slots) * length;
+            vectors[i].iov_base = message;
+            for (int k = 0; k < train; k++, number++)
+                memcpy(message + (size_t)k * payload, &number, sizeof number);
+        }
         int count = sendmmsg(fd, headers, messages, 0);
         sent += count > 0 ? count : 0;
         if (rate > 0) while (now() < begin + sent * train / rate) {}
@@ -125,15 +140,17 @@ static int receive_all(char **arg) {
     static struct iovec vectors[BATCH];
     static union { struct cmsghdr head; char bytes[64]; } controls[BATCH];
     static struct sockaddr_in from[BATCH];
-    char *room = calloc(BATCH, ROOM);
-    memset(room, 1, (size_t)BATCH * ROOM);
+    size_t slots = walk_slots(ROOM), next = 0, rooms = slots > BATCH ? slots : BATCH;
+    char *room = calloc(rooms, ROOM);
+    memset(room, 1, rooms * ROOM);
     uint64_t datagrams = 0, bytes = 0, lowest = UINT64_MAX, highest = 0;
     double first = 0, last = 0;
     struct rusage before = used();
     puts("ready"), fflush(stdout);
     for (;;) {
         for (int i = 0; i < BATCH; i++) {
-            vectors[i] = (struct iovec){room + (size_t)i * ROOM, ROOM};
+            size_t slot = slots > 0 ? (next + i) % slots : (size_t)i;
+            vectors[i] = (struct iovec){room + slot * ROOM, ROOM};
             headers[i].msg_hdr = (struct msghdr){.msg_name = &from[i], .msg_namelen = sizeof from[i],
                 .msg_iov = &vectors[i], .msg_iovlen = 1, .msg_control = controls[i].bytes,
                 .msg_controllen = sizeof controls[i].bytes};
@@ -155,6 +172,7 @@ static int receive_all(char **arg) {
         }
         double t = now();
         if (count > 0) {
+            next += count;
             last = t;
             if (first == 0) first = t, before = used();
         }

@@ -11,7 +11,10 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
+use fluxline_core::roce::UnsummedPacket;
+
 use super::foreign::{self, LINE_UP_MIN};
+use super::packet_sum;
 use super::shared::{Access, Pages};
 use super::shim::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -367,6 +370,14 @@ impl SharedMap {
         // not the mapping. A concurrent writer can make the copy a mixture of old and new bytes,
         // which the callers' protocol excludes or accepts.
         unsafe { foreign::copy(from.as_ptr(), into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies bytes out of the mapping into the payload of a packet; returns the packet's sum, of
+    /// the bytes as they were copied.
+    pub(crate) fn read_summed(&self, offset: u64, packet: UnsummedPacket<'_>) -> u32 {
+        let from = self.at(offset, packet.payload.len());
+        // SAFETY: valid for the payload's length (`at`), and a packet is never part of the mapping.
+        unsafe { packet_sum::copy_summed(from.as_ptr(), packet) }
     }
 
     /// Copies into the mapping.

@@ -8,7 +8,9 @@
 //! Source of the method: `V. Gopal` et al., Fast CRC Computation for Generic Polynomials Using
 //! PCLMULQDQ Instruction, Intel, 2009; the constants are computed from the polynomial here.
 
-use fluxline_core::roce::PacketSum;
+use fluxline_core::roce::{PacketSum, UnsummedPacket};
+
+use super::foreign;
 
 /// Returns the fastest sum of packets on this machine.
 pub(crate) fn fastest() -> PacketSum {
@@ -19,14 +21,37 @@ pub(crate) fn fastest() -> PacketSum {
     fluxline_core::roce::packet_sum
 }
 
+/// Copies a payload into its packet and returns the sum of the packet, in one pass where this
+/// processor and the length allow it. Other programs may write the payload meanwhile: the sum is
+/// that of the copy.
+///
+/// # Safety
+/// `from` must be valid for the payload's length and must not be part of the packet.
+pub(crate) unsafe fn copy_summed(from: *const u8, packet: UnsummedPacket<'_>) -> u32 {
+    let UnsummedPacket { state, bytes, payload, sum } = packet;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if wide::is_available() && payload.len() >= wide::COPIED_BYTES_MIN {
+        // SAFETY: the caller's promise, and the instructions are available.
+        return unsafe { wide::copy_and_sum(from, state, bytes, payload) };
+    }
+    let room = &mut bytes[payload];
+    // SAFETY: the caller's promise; the packet is exclusive.
+    unsafe { foreign::copy(from, room.as_mut_ptr(), room.len()) };
+    sum(state, bytes)
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod wide {
+    use core::arch::asm;
     use core::arch::x86_64::{
         __m128i, __m512i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi64_si128,
         _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
         _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32,
-        _mm512_loadu_si512, _mm512_setzero_si512, _mm512_ternarylogic_epi64,
+        _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
     };
+    use core::ops::Range;
+
+    use super::super::foreign;
 
     /// A vector \[byte\].
     const BLOCK: usize = 64;
@@ -102,6 +127,106 @@ mod wide {
     #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
     fn sum(state: u32, packet: &[u8]) -> u32 {
         let (head, rest) = packet.split_at(head_bytes(packet.len()));
+        let mut folded = begin(state, head);
+        let groups = rest.chunks_exact(LANES * BLOCK);
+        let single = groups.remainder();
+        if groups.len() > 0 {
+            let mut lanes = lanes_after(folded);
+            for group in groups {
+                let blocks = [load(group, 0), load(group, 1), load(group, 2), load(group, 3)];
+                add_group(&mut lanes, blocks);
+            }
+            folded = joined(lanes);
+        }
+        for at in 0..single.len() / BLOCK {
+            folded = fold(folded, factors(BY_BLOCK), load(single, at));
+        }
+        reduce(folded)
+    }
+
+    /// The payload from which on copying and summing in one pass is possible \[byte\].
+    pub(super) const COPIED_BYTES_MIN: usize = 4 * BLOCK;
+
+    /// Copies a payload into its packet and sums the packet. The last vector is copied before,
+    /// since it may have padding.
+    ///
+    /// # Safety
+    /// As for [`super::copy_summed`]. The payload must have [`COPIED_BYTES_MIN`], and
+    /// [`is_available`] must be true.
+    #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.1")]
+    pub(super) unsafe fn copy_and_sum(
+        from: *const u8,
+        state: u32,
+        packet: &mut [u8],
+        payload: Range<usize>,
+    ) -> u32 {
+        let mut head = head_bytes(packet.len());
+        if head < payload.start {
+            head += BLOCK;
+        }
+        let last = packet.len() - BLOCK;
+        let end = payload.len();
+        let (first, whole) = (head - payload.start, last - payload.start);
+        let room = packet[payload].as_mut_ptr();
+        // SAFETY: the payload is valid on both sides; head and last vector are parts of it.
+        unsafe {
+            foreign::copy(from, room, first);
+            foreign::copy(from.add(whole), room.add(whole), end - whole);
+        }
+        let mut lanes = lanes_after(begin(state, &packet[..head]));
+        let (mut at, body) = (first, &mut packet[head..last]);
+        let mut groups = body.chunks_exact_mut(LANES * BLOCK);
+        for group in &mut groups {
+            // SAFETY: `at` and all of the group are before the payload's end.
+            let blocks = unsafe {
+                [
+                    copy_block(from.add(at), group, 0),
+                    copy_block(from.add(at), group, 1),
+                    copy_block(from.add(at), group, 2),
+                    copy_block(from.add(at), group, 3),
+                ]
+            };
+            add_group(&mut lanes, blocks);
+            at += LANES * BLOCK;
+        }
+        let single = groups.into_remainder();
+        let has_groups = at > first;
+        let mut folded = if has_groups { joined(lanes) } else { lanes[LANES - 1] };
+        for index in 0..single.len() / BLOCK {
+            // SAFETY: as above.
+            let block = unsafe { copy_block(from.add(at), single, index) };
+            folded = fold(folded, factors(BY_BLOCK), block);
+        }
+        reduce(fold(folded, factors(BY_BLOCK), load(&packet[last..], 0)))
+    }
+
+    /// Copies a vector of a payload into its packet and returns it.
+    ///
+    /// # Safety
+    /// The vector must be valid at `from`.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn copy_block(from: *const u8, into: &mut [u8], index: usize) -> __m512i {
+        let block;
+        // SAFETY: valid, by the caller's promise. Others may write it at the same time, so it is
+        // loaded once, by an instruction that the compiler can neither repeat nor split.
+        unsafe {
+            asm!(
+                "vmovdqu64 {block}, [{from}]",
+                block = lateout(zmm_reg) block,
+                from = in(reg) from.add(index * BLOCK),
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        let into = &mut into[index * BLOCK..][..BLOCK];
+        // SAFETY: `into` has the 64 bytes that are written; they need no alignment.
+        unsafe { _mm512_storeu_si512(into.as_mut_ptr().cast(), block) };
+        block
+    }
+
+    /// Folds the head of a packet, at most two vectors.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn begin(state: u32, head: &[u8]) -> __m512i {
         let mut first = [0; 2 * BLOCK];
         let start = first.len() - head.len();
         first[start..].copy_from_slice(head);
@@ -109,29 +234,34 @@ mod wide {
             *byte ^= state;
         }
         first[start + ONES_AT] = 0xFF;
-        let (zero, by_block) = (_mm512_setzero_si512(), factors(BY_BLOCK));
-        let [early, late] = [load(&first, 0), load(&first, 1)];
         // Without a second block in the head the first is zero, and so is its fold.
-        let mut folded = fold(early, by_block, late);
-        let groups = rest.chunks_exact(LANES * BLOCK);
-        let single = groups.remainder();
-        let mut lanes = [zero, zero, zero, folded];
-        let mut is_wide = false;
+        fold(load(&first, 0), factors(BY_BLOCK), load(&first, 1))
+    }
+
+    /// Returns the lanes before the first group: the head is the vector before it.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn lanes_after(folded: __m512i) -> [__m512i; LANES] {
+        let zero = _mm512_setzero_si512();
+        [zero, zero, zero, folded]
+    }
+
+    /// Adds as many vectors as there are lanes.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn add_group(lanes: &mut [__m512i; LANES], blocks: [__m512i; LANES]) {
         let by_group = factors(BY_FOUR_BLOCKS);
-        for group in groups {
-            is_wide = true;
-            for (at, lane) in lanes.iter_mut().enumerate() {
-                *lane = fold(*lane, by_group, load(group, at));
-            }
+        for (lane, block) in lanes.iter_mut().zip(blocks) {
+            *lane = fold(*lane, by_group, block);
         }
-        if is_wide {
-            folded =
-                lanes.into_iter().reduce(|sum, lane| fold(sum, by_block, lane)).unwrap_or(zero);
-        }
-        for at in 0..single.len() / BLOCK {
-            folded = fold(folded, by_block, load(single, at));
-        }
-        reduce(folded)
+    }
+
+    /// Returns the sum of all lanes after a group.
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn joined([first, second, third, last]: [__m512i; LANES]) -> __m512i {
+        let by_block = factors(BY_BLOCK);
+        [second, third, last].into_iter().fold(first, |sum, lane| fold(sum, by_block, lane))
     }
 
     /// Returns the bytes before the first whole vector; there are enough for all marks.
@@ -224,6 +354,27 @@ mod tests {
             }
         }
         state
+    }
+
+    #[test]
+    fn a_copied_payload_is_the_payload_and_its_packet_has_the_same_sum() {
+        let from: Vec<u8> = (0..10_000_u32).map(|at| (at * 37 + at / 256) as u8).collect();
+        let lengths = (0..900).chain([1425, 1428, 1440, 1456, 2048, 4095, 7284, 8956, 9000]);
+        for (length, start) in lengths.flat_map(|length| [(length, 12), (length, 28)]) {
+            let pad = fluxline_core::roce::pad_bytes(length);
+            let mut bytes = vec![0; start + length + pad];
+            bytes[..start].fill(0x5A);
+            let source = &from[length % 67..][..length];
+            let mut expected = bytes.clone();
+            expected[start..start + length].copy_from_slice(source);
+            let (state, sum) = (0x1234_5678 ^ length as u32, fluxline_core::roce::packet_sum);
+            let payload = start..start + length;
+            let packet = UnsummedPacket { state, bytes: &mut bytes, payload, sum };
+            // SAFETY: `source` is as long as the payload, and not part of the packet.
+            let copied = unsafe { copy_summed(source.as_ptr(), packet) };
+            assert!(bytes == expected, "{length} bytes at {start}");
+            assert_eq!(copied, sum(state, &expected), "{length} bytes at {start}");
+        }
     }
 
     #[test]

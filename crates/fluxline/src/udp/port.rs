@@ -17,7 +17,10 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::{Duration, Instant};
 
 use fluxline_core::Moment;
-use fluxline_core::port::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{
+    Identification, Incoming, IncomingTrain, Outgoing, OutgoingTrain, Port, PortCounters,
+    PortLimits,
+};
 
 use self::route::Routes;
 pub use self::route::interface_of;
@@ -152,7 +155,7 @@ impl UdpPort {
             // empty. Source: `udp_rmem_release` of Linux.
             receive_buffer_bytes: granted_bytes as usize * 2 / 4 * 3,
             frame_cost: frame_cost(frame_bytes_max),
-            train_frames: SEGMENTS_MAX,
+            train_frames: if config.segmentation { SEGMENTS_MAX } else { 1 },
         };
         Ok(UdpPort {
             socket,
@@ -350,20 +353,25 @@ impl Port for UdpPort {
     }
 
     fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>> {
+        let OutgoingTrain { bytes, identification } = self.train(to, bytes, 1)?;
+        Some(Outgoing { bytes, identification })
+    }
+
+    fn train(&mut self, to: SocketAddr, bytes: usize, frames: usize) -> Option<OutgoingTrain<'_>> {
         if bytes == 0 || bytes > self.limits.frame_bytes_max {
             return None;
         }
-        let place = self.trains.place(to, bytes);
-        let (place, index) = match place {
+        let (first, index) = match self.trains.place(to, bytes) {
             Some(place) => place,
             None => {
                 self.push();
                 self.trains.place(to, bytes)?
             }
         };
+        let place = first.start..self.trains.extend_last(bytes, frames - 1);
         // IPv6 has no identification.
         let identification = if to.is_ipv4() { index as u16 } else { 0 };
-        Some(Outgoing { bytes: self.trains.bytes_mut(place), identification })
+        Some(OutgoingTrain { bytes: self.trains.bytes_mut(place), identification })
     }
 
     /// Sends all frames to the kernel. Frames without room stay, in order, for the next flush; a
@@ -372,9 +380,15 @@ impl Port for UdpPort {
         self.push();
     }
 
+    fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        self.receive_trains(now, &mut |train| {
+            (0..train.frames()).filter_map(|index| train.frame(index)).for_each(&mut *take);
+        })
+    }
+
     /// Receives the frames of at most 64 messages, each a frame or a train. Cost: one system call
     /// for each of the first eight messages, or one for a batch where many are expected.
-    fn receive(&mut self, _now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    fn receive_trains(&mut self, _now: Moment, take: &mut dyn FnMut(IncomingTrain<'_>)) -> usize {
         let expected = self.expected;
         let count = self.fetch();
         self.drained = count < expected;
@@ -389,17 +403,17 @@ impl Port for UdpPort {
             let congestion = message.traffic_class & ECN_MASK == ECN_MASK;
             let start = index * MESSAGE_BYTES;
             let train = &self.room[start..start + message.sent_bytes.min(MESSAGE_BYTES)];
-            let segment_bytes = match message.segment_bytes as usize {
+            let frame_bytes = match message.segment_bytes as usize {
                 0 => train.len().max(1),
                 bytes => bytes,
             };
             bytes += train.len();
-            for (at, frame) in train.chunks(segment_bytes).enumerate() {
-                frames += 1;
-                // Linux counts up the identification of a train's frames.
-                let identification = Identification::Likely(at as u16);
-                take(Incoming { from, to, bytes: frame, identification, congestion });
-            }
+            // Linux counts up the identification of a train's frames.
+            let identification = Identification::Likely(0);
+            let train =
+                IncomingTrain { from, to, bytes: train, frame_bytes, identification, congestion };
+            frames += train.frames();
+            take(train);
         }
         self.counters.frames_received += frames as u64;
         self.counters.bytes_received += bytes as u64;

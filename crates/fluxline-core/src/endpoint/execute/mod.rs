@@ -4,6 +4,7 @@
 //! frames whose operation may be incomplete.
 
 mod reads;
+mod run;
 mod unreliable;
 
 use alloc::collections::VecDeque;

@@ -14,6 +14,8 @@ pub(super) struct Budget {
     credit_bytes: u64,
     /// Receive buffer that each frame takes beside its bytes \[byte\].
     frame_cost: u64,
+    /// The cost of the longest frame \[byte\].
+    cost_max: u64,
     /// Congestion marks that the peer has counted so far.
     marks_seen: u32,
     /// A frame waited for the window since the last acknowledgement.
@@ -27,6 +29,7 @@ impl Budget {
         Budget {
             credit_bytes: terms.credit_bytes,
             frame_cost: terms.frame_cost,
+            cost_max: terms.shape.frame_bytes as u64 + terms.frame_cost,
             marks_seen: 0,
             is_limited: false,
             window: Window::new(terms.shape.frame_bytes as u64 + terms.frame_cost),
@@ -45,19 +48,35 @@ impl Budget {
         frame_bytes.min(payload_bytes as usize + COST_BYTES_MIN) as u64 + self.frame_cost
     }
 
+    /// Returns the receive buffer that frames in flight may take: credit and window \[byte\].
+    #[inline]
+    pub fn limit(&self) -> u64 {
+        self.credit_bytes.min(self.window.bytes())
+    }
+
     /// Returns true when one more frame fits credit and window. One frame always does.
     #[inline]
     pub fn admits(&mut self, flying_cost: u64, cost: u64) -> bool {
-        let limit = self.credit_bytes.min(self.window.bytes());
-        let admitted = flying_cost == 0 || flying_cost + cost <= limit;
+        let admitted = flying_cost == 0 || flying_cost + cost <= self.limit();
         self.is_limited |= !admitted;
         admitted
     }
 
-    /// Returns true when the window has no room for another frame like this one.
+    /// Returns how many more frames fit credit and window.
+    pub fn room(&self, flying_cost: u64, cost: u64) -> usize {
+        (self.limit().saturating_sub(flying_cost) / cost.max(1)) as usize
+    }
+
+    /// Returns true when a configured rate limits the frames.
+    #[inline]
+    pub fn is_paced(&self) -> bool {
+        self.pacer.is_limited()
+    }
+
+    /// Returns true when credit and window may have no room for another frame after this one.
     #[inline]
     pub fn is_last(&self, flying_cost: u64, cost: u64) -> bool {
-        flying_cost + 2 * cost > self.window.bytes()
+        flying_cost + cost + self.cost_max > self.limit()
     }
 
     /// Returns when the rate allows the next frame; `None`: now.

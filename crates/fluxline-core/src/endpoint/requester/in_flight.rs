@@ -3,6 +3,7 @@
 //! A frame is due, flies, and arrives; one that is lost becomes due again.
 
 use alloc::collections::VecDeque;
+use core::ops::Range;
 
 use super::super::posted::{FrameState, RequestFrame};
 use crate::roce::Psn;
@@ -97,6 +98,22 @@ impl InFlight {
         self.frames.push_back(frame);
         self.due += 1;
         self.due_from = self.due_from.min(self.frames.len() - 1);
+    }
+
+    /// Adds frames like this one that were sent, one behind the other, while no frame is due.
+    pub fn push_flying(&mut self, first: &RequestFrame, frames: usize) {
+        let bytes = u64::from(first.bytes);
+        self.frames.extend(
+            (0..frames as u64).map(|at| RequestFrame { at: first.at + at * bytes, ..*first }),
+        );
+        self.flying_cost += first.cost * frames as u64;
+        self.due_from = self.frames.len();
+    }
+
+    /// Counts on the PSN by frames that were sent on an unreliable connection, while no other frame
+    /// is here.
+    pub fn skip(&mut self, frames: usize) {
+        self.first = self.first.plus(frames as u32);
     }
 
     pub fn clear(&mut self) {
@@ -221,13 +238,25 @@ impl InFlight {
     /// Source: RFC 8985 (RACK).
     pub fn mark_overtaken(&mut self, reordering: Span) -> u64 {
         let before = self.newest_arrived - reordering;
-        self.mark_due(0, |frame| frame.sent < before)
+        // Frames behind one that was sent once were sent later, or again.
+        let is_later = |frame: &RequestFrame| frame.tries == 1 && frame.sent >= before;
+        let end = self.frames.iter().position(is_later).unwrap_or(self.frames.len());
+        self.mark_due_within(0..end, |frame| frame.sent < before)
     }
 
     /// Makes those flying frames from index `from` on due that `is_lost` accepts; returns how many.
     pub fn mark_due(&mut self, from: usize, is_lost: impl Fn(&RequestFrame) -> bool) -> u64 {
+        self.mark_due_within(from.min(self.frames.len())..self.frames.len(), is_lost)
+    }
+
+    fn mark_due_within(
+        &mut self,
+        range: Range<usize>,
+        is_lost: impl Fn(&RequestFrame) -> bool,
+    ) -> u64 {
         let mut count = 0;
-        for (index, frame) in self.frames.iter_mut().enumerate().skip(from) {
+        let from = range.start;
+        for (index, frame) in (from..).zip(self.frames.range_mut(range)) {
             if frame.state == FrameState::Flying && is_lost(frame) {
                 frame.state = FrameState::Due;
                 self.flying_cost -= frame.cost;

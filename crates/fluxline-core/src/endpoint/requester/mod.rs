@@ -7,13 +7,16 @@
 //! ```
 
 mod answers;
+mod asking;
 mod budget;
 mod in_flight;
 mod queue;
 mod timer;
+mod train;
 
 use alloc::vec::Vec;
 
+use self::asking::{Asking, FrameToSend};
 use self::budget::Budget;
 use self::in_flight::{Arrived, InFlight};
 use self::queue::SendQueue;
@@ -23,7 +26,7 @@ use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
 use super::peer::PeerKind;
 use super::posted::{
-    FramePart, FrameState, Posted, Report, Request, RequestFrame, Shape, Terms, body,
+    FramePart, FrameState, NextPart, Posted, Report, Request, RequestFrame, Shape, Terms, body,
 };
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, RemoteId, Status};
@@ -38,8 +41,6 @@ pub(super) const READS_MAX: usize = 64;
 const NOT_READY_PAUSE: Span = Span::from_ns(500_000);
 /// The most frames in flight to a peer of the standard.
 const ORDERED_FRAMES_MAX: usize = 1024;
-/// Every Nth frame requests an acknowledgement.
-const ACKNOWLEDGE_EACH: u32 = 32;
 
 /// Sends the requests of one connection.
 pub(super) struct Requester {
@@ -55,6 +56,7 @@ pub(super) struct Requester {
     early: Vec<(Psn, Vec<u8>)>,
     timer: RetryTimer,
     budget: Budget,
+    asking: Asking,
     /// Imports that the peer reported as withdrawn.
     pub withdrawn: Vec<RemoteId>,
 }
@@ -71,6 +73,7 @@ impl Requester {
             early: Vec::new(),
             timer: RetryTimer::new(),
             budget: Budget::new(terms),
+            asking: Asking::new(peer_kind),
             withdrawn: Vec::new(),
         }
     }
@@ -90,7 +93,8 @@ impl Requester {
         self.queue.buffer()
     }
 
-    pub fn post(&mut self, posted: Posted, completions: &mut CompletionQueue) {
+    pub fn post(&mut self, mut posted: Posted, completions: &mut CompletionQueue) {
+        posted.even_frame_bytes = self.shape.even_frame_bytes(&posted);
         self.queue.push(posted);
         self.complete(completions);
     }
@@ -113,7 +117,17 @@ impl Requester {
     ) -> usize {
         let mut sent = 0;
         while sent < frames_max && !self.timer.is_paused(now) {
-            if self.budget.paced_until(now).is_some() || !self.has_frame(completions) {
+            if self.budget.paced_until(now).is_some() {
+                break;
+            }
+            if !self.in_flight.has_due() {
+                let run = self.send_run(now, wire, frames_max - sent, counters);
+                if run > 0 {
+                    sent += run;
+                    continue;
+                }
+            }
+            if !self.has_frame(completions) {
                 break;
             }
             let Some(index) = self.in_flight.next_due() else { break };
@@ -137,11 +151,14 @@ impl Requester {
         if self.in_flight.has_due() {
             return true;
         }
-        let most = match self.peer_kind {
+        self.in_flight.len() < self.frames_in_flight_max() && self.cut(completions)
+    }
+
+    fn frames_in_flight_max(&self) -> usize {
+        match self.peer_kind {
             PeerKind::Fluxline => WINDOW as usize - 1,
             PeerKind::Standard => ORDERED_FRAMES_MAX,
-        };
-        self.in_flight.len() < most && self.cut(completions)
+        }
     }
 
     /// Cuts the next frame from the queue. Returns false when there is no work or it must wait.
@@ -164,7 +181,7 @@ impl Requester {
             if needs_answer && self.in_flight.reads() >= READS_MAX {
                 return false;
             }
-            let (part, bytes) = self.shape.next_part(posted);
+            let NextPart { part, bytes, .. } = self.shape.next_part(posted);
             let at = posted.cut;
             posted.cut += bytes;
             posted.frames_left += 1;
@@ -197,16 +214,18 @@ impl Requester {
         counters: &mut ConnectionCounters,
     ) -> bool {
         let frame = *self.in_flight.frame(index);
-        let posted = self.queue.get(frame.of);
         let psn = self.in_flight.psn(index);
+        let to_send = FrameToSend {
+            psn,
+            position: self.position(frame.of, frame.part),
+            cost: frame.cost,
+            flying_cost: self.in_flight.flying_cost(),
+            is_repeated: frame.tries > 0,
+        };
+        let acknowledge_request = self.reliable() && self.asking.asks(&self.budget, &to_send);
+        let posted = self.queue.get(frame.of);
         let body = body(self.shape.transport, posted, &frame);
-        let mut headers = Headers::new(wire.to(), psn, body);
-        let ends = matches!(frame.part, FramePart::Last | FramePart::Only);
-        // So does the last frame that the window admits: no later one would request it.
-        headers.acknowledge_request = self.reliable()
-            && (ends
-                || psn.get().is_multiple_of(ACKNOWLEDGE_EACH)
-                || self.budget.is_last(self.in_flight.flying_cost(), frame.cost));
+        let headers = Headers { acknowledge_request, ..Headers::new(wire.to(), psn, body) };
         let payload_bytes = match posted.request {
             Request::Put { .. } | Request::Send { .. } if !frame.empty => frame.bytes as usize,
             _ => 0,
@@ -364,7 +383,7 @@ impl Requester {
     /// cut again.
     pub fn shorten(&mut self, frame_bytes: usize) {
         self.shape.frame_bytes = frame_bytes;
-        self.queue.uncut_all();
+        self.queue.uncut_all(&self.shape);
         self.in_flight.clear();
     }
 

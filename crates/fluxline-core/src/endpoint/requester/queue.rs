@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::super::posted::{PayloadSource, Posted, Request};
+use super::super::posted::{PayloadSource, Posted, Request, Shape};
 
 /// Buffers kept for reuse, at most.
 const SPARE_MAX: usize = 64;
@@ -41,6 +41,12 @@ impl SendQueue {
         &self.posted[(number - self.base) as usize]
     }
 
+    /// Returns the operation with this number, if it is queued.
+    #[inline]
+    pub fn find(&self, number: u64) -> Option<&Posted> {
+        self.posted.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
     /// Returns the operation with this number, which must be queued.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> &mut Posted {
@@ -73,8 +79,7 @@ impl SendQueue {
     /// Removes the oldest operation if all its frames have arrived.
     pub fn pop_done(&mut self) -> Option<Posted> {
         let front = self.posted.front()?;
-        let has_no_frames = matches!(front.request, Request::Fence | Request::Flush);
-        if front.frames_left > 0 || (!front.framed && !has_no_frames) {
+        if front.frames_left > 0 || (!front.framed && !front.is_without_frames()) {
             return None;
         }
         self.base += 1;
@@ -98,10 +103,11 @@ impl SendQueue {
         }
     }
 
-    /// Forgets all cuts: every operation is cut again from its first byte.
-    pub fn uncut_all(&mut self) {
+    /// Forgets all cuts: every operation is cut again from its first byte, in frames of this shape.
+    pub fn uncut_all(&mut self, shape: &Shape) {
         for posted in &mut self.posted {
             (posted.cut, posted.framed, posted.frames_left) = (0, false, 0);
+            posted.even_frame_bytes = shape.even_frame_bytes(posted);
         }
         self.uncut = self.base;
     }

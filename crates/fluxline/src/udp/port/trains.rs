@@ -115,6 +115,26 @@ impl Trains {
         Some((start..self.end, index))
     }
 
+    /// Appends at most `frames` frames to the last train, whose last frame has this length; returns
+    /// the end of the train.
+    pub(super) fn extend_last(&mut self, bytes: usize, frames: usize) -> usize {
+        let Some(train) = self.trains.last_mut() else { return self.end };
+        if bytes != train.frame_bytes || train.apart {
+            return self.end;
+        }
+        let count = frames
+            .min(self.train_frames_max - train.frames)
+            .min(self.train_bytes_max.saturating_sub(train.part.len) / bytes)
+            .min((self.bytes.len() - self.end) / bytes);
+        if count > 0 {
+            train.frames += count;
+            train.part.len += count * bytes;
+            train.part.segment_bytes = bytes;
+            self.end += count * bytes;
+        }
+        self.end
+    }
+
     /// Makes room behind the frames that could not be sent yet.
     fn move_to_front(&mut self) {
         let Some(first) = self.trains.first() else { return };
@@ -240,6 +260,34 @@ mod tests {
     fn a_train_is_never_longer_than_a_datagram_nor_of_more_than_64_frames() {
         assert_eq!(shape(&[(1, 8_972); 8], true), [(7, 62_804, 8_972), (1, 8_972, 0)]);
         assert_eq!(shape(&[(1, 1); 65], true), [(64, 64, 1), (1, 1, 0)]);
+    }
+
+    #[test]
+    fn a_train_made_at_once_is_that_of_as_many_frames() {
+        for segmentation in [true, false] {
+            for (before, bytes, frames) in
+                [(0, 9, 5), (3, 9, 5), (3, 4, 5), (3, 20, 5), (60, 9, 9), (0, 9_000, 12)]
+            {
+                let [mut at_once, mut by_one] = [(); 2].map(|()| Trains::new(65_507, segmentation));
+                for trains in [&mut at_once, &mut by_one] {
+                    for _ in 0..before {
+                        trains.place(peer(1), 9).expect("room");
+                    }
+                }
+                let (first, _) = at_once.place(peer(1), bytes).expect("room");
+                let end = at_once.extend_last(bytes, frames - 1);
+                let made = (end - first.start) / bytes;
+                assert!(made <= frames && (end - first.start) % bytes == 0);
+                for _ in 0..made {
+                    by_one.place(peer(1), bytes).expect("room");
+                }
+                let of = |train: &Train| (train.frames, train.part.len, train.part.segment_bytes);
+                let [one, other] = [&at_once, &by_one]
+                    .map(|trains| trains.trains.iter().map(of).collect::<Vec<_>>());
+                assert_eq!(one, other, "{before} frames, then {frames} of {bytes} bytes");
+                assert_eq!(at_once.end, by_one.end);
+            }
+        }
     }
 
     #[test]
