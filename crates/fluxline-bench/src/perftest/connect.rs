@@ -33,8 +33,11 @@ pub fn connect(
 ) -> Result<Outcome, Error> {
     let program = plan.program;
     let limit = CONNECT_LIMIT.min(plan.limit);
-    let stream = TcpStream::connect_timeout(&server, limit)
-        .map_err(|source| Error::NoServer { address: server, program, source })?;
+    let stream = TcpStream::connect_timeout(&server, limit).map_err(|source| Error::NoServer {
+        address: server,
+        program,
+        source,
+    })?;
     let local = stream.local_addr().map_err(Error::host("the TCP connection"))?;
     let mut node = open_node(own.unwrap_or(local.ip()))?;
     let parts = Parts { plan, node: &mut node, stream, side: Side::Client, stop };

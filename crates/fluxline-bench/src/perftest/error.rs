@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use fluxline::roce::RoceError;
 use fluxline_core::endpoint::StaticPeerError;
-use fluxline_core::fabric::{AccessError, ImportError, NameError, PostError, RegisterError, Status};
+use fluxline_core::fabric::{
+    AccessError, ImportError, NameError, PostError, RegisterError, Status,
+};
 
 use super::program::Program;
 
@@ -48,7 +50,9 @@ pub enum Error {
         theirs: String,
     },
     /// The peer sent something else.
-    #[error("the peer sent {what}, which is not part of perftest's exchange; start {program} there")]
+    #[error(
+        "the peer sent {what}, which is not part of perftest's exchange; start {program} there"
+    )]
     Garbled {
         /// The received bytes.
         what: String,
@@ -76,7 +80,9 @@ pub enum Error {
     #[error("the peer uses the transport XRC or DC; start it with -c RC or -c UC")]
     SharedQueue,
     /// The test takes one queue pair.
-    #[error("the peer asks for {pairs} queue pairs or more; {program} here takes {max} (`-q {max}`)")]
+    #[error(
+        "the peer asks for {pairs} queue pairs or more; {program} here takes {max} (`-q {max}`)"
+    )]
     Pairs {
         /// The number so far.
         pairs: usize,
@@ -98,6 +104,12 @@ pub enum Error {
         phase: Phase,
         /// The time without progress.
         waited: Duration,
+        /// The likely reason.
+        hint: String,
+    },
+    /// The test ended without an operation.
+    #[error("the test is over and no operation came; {hint}")]
+    Nothing {
         /// The likely reason.
         hint: String,
     },

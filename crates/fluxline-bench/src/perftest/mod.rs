@@ -6,8 +6,9 @@
 //!
 //! ```text
 //!   version [16], buffer size [4], cache line [4], path MTU [2]
-//!   key message [108], one for each queue pair: number, first PSN, key, address, GID
-//!   the first key message again, as a barrier: 2 times for bandwidth, 3 for latency and messages
+//!   key message [108] of the first queue pair: number, first PSN, key, address, GID
+//!   the same again; then one for each further queue pair
+//!   the first again, as a barrier: once for bandwidth, twice for latency and for messages
 //!            ... the test ...
 //!   the first key message again; five numbers [8] (not for messages and latency)
 //!   the first key message again, then "done" [5] (not for ib_write_lat)

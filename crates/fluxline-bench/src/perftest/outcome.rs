@@ -64,8 +64,8 @@ pub struct Outcome {
     pub program: Program,
     /// The peer.
     pub peer: PeerTerms,
-    /// The size of an operation \[byte\].
-    pub bytes: u64,
+    /// The size of an operation \[byte\]; `None`: the peer used several.
+    pub bytes: Option<u64>,
     /// The number of operations: those of the peer, or at the client this end's.
     pub operations: u64,
     /// The time from the first to the last of them.
@@ -77,11 +77,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the rate \[MB/s\], 10^6 bytes; `None`: there was only one operation.
+    /// Returns the rate \[MB/s\], 10^6 bytes; `None`: there was one operation, or several sizes.
     #[must_use]
     pub fn mb_per_s(&self) -> Option<f64> {
         let seconds = self.took.as_secs_f64();
-        let bytes = self.bytes as f64 * self.operations as f64;
+        let bytes = self.bytes? as f64 * self.operations as f64;
         (seconds > 0.0).then(|| bytes / seconds / 1e6)
     }
 }
@@ -107,7 +107,7 @@ impl Progress {
         Outcome {
             program: plan.program,
             peer,
-            bytes: plan.bytes,
+            bytes: Some(plan.bytes),
             operations: self.operations,
             took: self.took,
             latency: None,

@@ -44,9 +44,9 @@ impl Operation {
 impl Program {
     /// Returns every program.
     pub fn all() -> impl Iterator<Item = Program> {
-        Operation::ALL.into_iter().flat_map(|operation| {
-            [false, true].map(|is_latency| Program { operation, is_latency })
-        })
+        Operation::ALL
+            .into_iter()
+            .flat_map(|operation| [false, true].map(|is_latency| Program { operation, is_latency }))
     }
 
     /// Returns the program with this name, with or without `ib_`.
@@ -76,7 +76,7 @@ impl Program {
         }
     }
 
-    /// Returns the number of barriers before the test.
+    /// Returns how often the first key message is repeated before the test.
     pub(super) fn barriers(self) -> u32 {
         if self.is_latency || self.operation == Operation::Send { 3 } else { 2 }
     }

@@ -11,7 +11,7 @@ use super::error::{Error, Phase};
 use super::message::{DONE, Report};
 use super::outcome::Outcome;
 use super::plan::Plan;
-use super::session::{Message, Parts, Session, Side, open_node};
+use super::session::{Accepted, Message, Parts, Session, Side, open_node};
 use crate::Stop;
 
 /// A client has to send its version within this time.
@@ -85,17 +85,19 @@ fn is_passing(kind: ErrorKind) -> bool {
 
 /// Serves a client that has greeted.
 fn serve(mut session: Session<'_>) -> Result<Outcome, Error> {
-    session.accept_pairs()?;
-    let mut answerer = Answerer::new(&mut session)?;
     let program = session.plan.program;
-    let mut barriers = 1;
-    let mut report = None;
+    let (mut barriers, mut answerer, mut report) = (0, None, None);
     loop {
         match session.message()? {
-            Some(Message::Barrier) => {
-                let ours = session.pairs[0].ours.emit();
-                session.send(&ours)?;
-                barriers += 1;
+            Some(Message::Key(theirs)) => {
+                let Accepted { ours, is_barrier } = session.accept_key(&theirs)?;
+                barriers += u32::from(is_barrier);
+                if is_barrier && barriers == program.barriers() {
+                    // Before the answer: the peer's messages need their buffers at once.
+                    session.phase = Phase::Test;
+                    answerer = Some(Answerer::new(&mut session)?);
+                }
+                session.send(&ours.emit())?;
             }
             Some(Message::Number(first)) => {
                 session.phase = Phase::End;
@@ -105,29 +107,45 @@ fn serve(mut session: Session<'_>) -> Result<Outcome, Error> {
                 session.send(&DONE)?;
                 break;
             }
-            None if session.is_over() => match is_end(&session, &answerer) {
-                true => break,
-                false => return Err(Error::Ended { phase: session.phase }),
-            },
-            None if barriers >= program.barriers() => {
-                answerer.turn(&mut session)?;
+            None => {
+                // A client that leaves may have done its last operation since the last look.
+                let is_over = session.is_over();
+                if let Some(answerer) = &mut answerer {
+                    answerer.turn(&mut session)?;
+                }
+                if is_over && is_end(&session, answerer.as_ref()) {
+                    break;
+                }
+                if is_over {
+                    return Err(Error::Ended { phase: session.phase });
+                }
                 session.step(session.plan.limit)?;
             }
-            None => session.step(session.plan.limit)?,
         }
     }
+    outcome(&mut session, report)
+}
+
+/// Returns the result. Errors: no operation came.
+fn outcome(session: &mut Session<'_>, report: Option<Report>) -> Result<Outcome, Error> {
+    if session.done.operations == 0 {
+        return Err(Error::Nothing { hint: session.hint() });
+    }
     let (terms, frames) = (session.terms(), session.frames());
+    let pairs = terms.pairs as u64;
     let mut outcome = std::mem::take(&mut session.done).outcome(session.plan, terms, frames);
-    if let Some(report) = report {
-        outcome.bytes = report.bytes;
+    if let Some(Report { bytes, operations, .. }) = report {
+        // With `--all`, each size has as many operations as the report says.
+        let is_one_size = operations.checked_mul(pairs) == Some(outcome.operations);
+        outcome.bytes = is_one_size.then_some(bytes);
     }
     Ok(outcome)
 }
 
 /// Returns true when a client may leave now without a word.
-fn is_end(session: &Session<'_>, answerer: &Answerer) -> bool {
-    let is_done = answerer.received > 0 && answerer.received >= session.plan.operations;
-    !session.plan.program.has_end() && is_done
+fn is_end(session: &Session<'_>, answerer: Option<&Answerer>) -> bool {
+    let received = answerer.map_or(0, |answerer| answerer.received);
+    !session.plan.program.has_end() && received >= session.plan.operations
 }
 
 /// Answers the five numbers of a client's results with those of this end.

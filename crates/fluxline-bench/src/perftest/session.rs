@@ -62,11 +62,18 @@ pub struct Pair {
     requests: u32,
 }
 
-/// A message of the peer after the keys.
+/// The answer to a key message.
+pub struct Accepted {
+    pub ours: KeyMessage,
+    /// The queue pair was known.
+    pub is_barrier: bool,
+}
+
+/// A message of the peer after the greeting.
 #[derive(Debug)]
 pub enum Message {
-    /// A key message, which is a barrier.
-    Barrier,
+    /// A queue pair, or a barrier.
+    Key(KeyMessage),
     /// The first number of the results.
     Number([u8; NUMBER_BYTES]),
     /// The last message.
@@ -186,24 +193,20 @@ impl<'a> Session<'a> {
 
     // ---- queue pairs ----
 
-    /// Takes the key messages of all queue pairs of a client, up to the first barrier.
-    pub fn accept_pairs(&mut self) -> Result<(), Error> {
-        let max = if self.plan.program.is_latency { 1 } else { PAIRS_MAX };
-        loop {
-            let theirs = self.take_key()?;
-            if self.pairs.iter().any(|pair| pair.theirs.pair == theirs.pair) {
-                let ours = self.pairs[0].ours.emit();
-                self.phase = Phase::Test;
-                return self.send(&ours);
-            }
-            if self.pairs.len() == max {
-                let (pairs, program) = (max + 1, self.plan.program);
-                return Err(Error::Pairs { pairs, max, program });
-            }
-            let ours = self.own_key()?;
-            self.join(ours, theirs)?;
-            self.send(&ours.emit())?;
+    /// Takes a key message of a client. A known queue pair is a barrier, a new one is connected.
+    pub fn accept_key(&mut self, theirs: &KeyMessage) -> Result<Accepted, Error> {
+        let known = self.pairs.iter().find(|pair| pair.theirs.pair == theirs.pair);
+        if let Some(known) = known {
+            return Ok(Accepted { ours: known.ours, is_barrier: true });
         }
+        let max = if self.plan.program.is_latency { 1 } else { PAIRS_MAX };
+        if self.pairs.len() == max {
+            let (pairs, program) = (max + 1, self.plan.program);
+            return Err(Error::Pairs { pairs, max, program });
+        }
+        let ours = self.own_key()?;
+        self.join(ours, *theirs)?;
+        Ok(Accepted { ours, is_barrier: false })
     }
 
     /// Exchanges the key messages of one queue pair with a server.
@@ -343,7 +346,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the next message after the keys, if it is there.
+    /// Returns the next message after the greeting, if it is there.
     pub fn message(&mut self) -> Result<Option<Message>, Error> {
         if self.inbox.starts_with(&DONE) {
             self.inbox.drain(..DONE.len());
@@ -359,8 +362,7 @@ impl<'a> Session<'a> {
         if self.inbox.len() < KEY_BYTES {
             return Ok(None);
         }
-        self.take_key()?;
-        Ok(Some(Message::Barrier))
+        self.take_key().map(|key| Some(Message::Key(key)))
     }
 
     /// Returns true when the peer has closed its connection and all its messages were taken.
@@ -449,24 +451,28 @@ impl<'a> Session<'a> {
         std::mem::replace(&mut self.heard, heard) != heard
     }
 
-    /// Returns the likely reason of a silence.
     fn silence(&mut self, waited: Duration) -> Error {
-        let unknown = self.node.node().counters().unknown_kind;
-        let foreign = self.frames().foreign;
         let hint = match self.phase {
             Phase::Greeting | Phase::Keys => {
                 format!("start {} there, without -z and -R", self.plan.program)
             }
-            _ if unknown + foreign > 0 => format!(
-                "{} frames of another transport came: start it with -c RC, or with -c UC and this \
-                 end with --unreliable",
-                unknown + foreign
-            ),
-            _ => "start both ends with the same program, message size and number of operations, \
-                  without -a and -b, and let UDP port 4791 through the firewall"
-                .to_owned(),
+            _ => self.hint(),
         };
         Error::Silent { phase: self.phase, waited, hint }
+    }
+
+    /// Returns the likely reason why no operation was done.
+    pub fn hint(&mut self) -> String {
+        let unknown = self.node.node().counters().unknown_kind;
+        match self.frames().foreign + unknown {
+            0 => "start both ends with the same program, message size and number of operations, \
+                  without -a and -b, and let UDP port 4791 through the firewall"
+                .to_owned(),
+            frames => format!(
+                "{frames} frames of another transport came: start it with -c RC, or with -c UC \
+                 and this end with --unreliable"
+            ),
+        }
     }
 
     // ---- results ----

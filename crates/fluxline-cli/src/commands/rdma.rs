@@ -32,10 +32,7 @@ pub fn rdma(command: &RdmaCommand, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn serve(
-    arguments: &RdmaServeArguments,
-    stop: &fluxline_bench::Stop,
-) -> Result<Outcome, Failure> {
+fn serve(arguments: &RdmaServeArguments, stop: &fluxline_bench::Stop) -> Result<Outcome, Failure> {
     let plan = plan(&arguments.test)?;
     let (program, listen) = (plan.program, arguments.listen);
     let server = Server::bind(listen, plan).map_err(failure)?;
@@ -91,7 +88,7 @@ fn table(outcome: &Outcome) -> Vec<String> {
     let rate = outcome.mb_per_s().map_or("–".to_owned(), |rate| format!("{rate:.2}"));
     let mut columns = vec![
         Column::new("operation", outcome.program.operation.name()),
-        Column::new("bytes", outcome.bytes),
+        Column::new("bytes", outcome.bytes.map_or("several".to_owned(), |of| of.to_string())),
         Column::new("operations", outcome.operations),
         Column::new("MB/s", rate),
     ];
@@ -109,7 +106,6 @@ fn table(outcome: &Outcome) -> Vec<String> {
         Column::new("repeated", frames.repeated),
         Column::new("duplicate", frames.duplicate),
         Column::new("missing", frames.missing),
-        Column::new("foreign", frames.foreign),
     ]);
     let line = |text: fn(&Column) -> &str| {
         let cells = columns.iter().map(|of| format!("{:>1$}", text(of), of.width()));
