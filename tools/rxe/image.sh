@@ -35,7 +35,7 @@ done
 gcc -O1 -Wall -Wextra -Werror -o "$root/bin/peer" "$here/peer.c" -libverbs
 cp "$here/init" "$root/init"
 cp /bin/busybox "$root/bin/busybox"
-for program in ip rdma ibv_devinfo ib_write_bw ib_read_lat ib_send_bw ib_atomic_lat rping; do
+for program in ip rdma ibv_devinfo ib_{write,read,send,atomic}_{bw,lat} rping; do
   found="$(PATH="$PATH:/sbin:/usr/sbin" command -v "$program" || true)"
   [ -z "$found" ] || cp "$(readlink -f "$found")" "$root/bin/$program"
 done

@@ -37,6 +37,9 @@ pub struct RdmaTestArguments {
     /// Use an unreliable connection, as perftest's -c UC
     #[arg(long)]
     pub unreliable: bool,
+    /// This machine's address for remote memory, if TCP uses another network
+    #[arg(long, value_name = "ADDRESS")]
+    pub own: Option<IpAddr>,
     /// The other end's address for remote memory, if TCP uses another network
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Option<IpAddr>,
@@ -65,9 +68,6 @@ pub struct RdmaConnectArguments {
     /// The server; its port is 18515 if left out
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = address)]
     pub server: SocketAddr,
-    /// The address of this machine for remote memory; default: that of the TCP connection
-    #[arg(long, value_name = "ADDRESS")]
-    pub own: Option<IpAddr>,
 }
 
 fn program(text: &str) -> Result<Program, String> {

@@ -1,10 +1,11 @@
 //! The client of a test: the peer's program is the server.
 
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use fluxline_core::fabric::{
-    Completion, Fabric, Level, Local, Operation as Posted, PostError, Slice, Status, Target, Work,
+    Completion, Fabric, Level, Local, Memory, Operation as Posted, PostError, Slice, Status,
+    Target, Work,
 };
 
 use super::answer::write_count;
@@ -21,16 +22,10 @@ const DEPTH: u64 = 128;
 /// The longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs a test against a server of perftest. `own`: the address of this machine for remote memory;
-/// `None`: that of the TCP connection.
+/// Runs a test against a server of perftest.
 ///
 /// Errors: no server, or the test failed.
-pub fn connect(
-    server: SocketAddr,
-    own: Option<IpAddr>,
-    plan: &Plan,
-    stop: &Stop,
-) -> Result<Outcome, Error> {
+pub fn connect(server: SocketAddr, plan: &Plan, stop: &Stop) -> Result<Outcome, Error> {
     let program = plan.program;
     let limit = CONNECT_LIMIT.min(plan.limit);
     let stream = TcpStream::connect_timeout(&server, limit).map_err(|source| Error::NoServer {
@@ -39,7 +34,7 @@ pub fn connect(
         source,
     })?;
     let local = stream.local_addr().map_err(Error::host("the TCP connection"))?;
-    let mut node = open_node(own.unwrap_or(local.ip()))?;
+    let mut node = open_node(plan.own.unwrap_or(local.ip()))?;
     let parts = Parts { plan, node: &mut node, stream, side: Side::Client, stop };
     let mut session = Session::greet(parts, plan.limit)?;
     session.offer_pair()?;
@@ -91,6 +86,8 @@ struct Test {
     done: Progress,
     /// The times of single operations, or half of those of two messages \[us\].
     times: Vec<f64>,
+    /// Writes that have arrived.
+    placed: u64,
 }
 
 impl Test {
@@ -99,7 +96,7 @@ impl Test {
         let bytes = session.plan.bytes;
         let region = session.node.register(bytes.max(8))?;
         let source = Slice { region, offset: 0, bytes };
-        Ok(Test { source, done: Progress::default(), times: Vec::new() })
+        Ok(Test { source, done: Progress::default(), times: Vec::new(), placed: 0 })
     }
 
     /// Does all operations, up to `depth` at a time.
@@ -160,18 +157,9 @@ impl Test {
     /// Waits for a write and answers it, again and again. The server writes first.
     fn ping_pong_of_writes(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
         let memory = session.own_memory()?;
-        let at = session.plan.bytes - 1;
         let mut began = None;
         for number in 1..=session.plan.operations {
-            let mut last = [0];
-            while last[0] != number as u8 {
-                session.step(session.plan.limit)?;
-                self.check(session)?;
-                if session.is_over() {
-                    return Err(Error::Ended { phase: session.phase });
-                }
-                memory.read(at, &mut last)?;
-            }
+            self.await_write(session, &*memory, number)?;
             self.note(began);
             began = Some(Instant::now());
             while !write_count(session, number)? {
@@ -180,6 +168,27 @@ impl Test {
             }
         }
         self.drain(session)
+    }
+
+    /// Waits until the last byte of the memory is the low byte of `number`.
+    fn await_write(
+        &mut self,
+        session: &mut Session<'_>,
+        memory: &dyn Memory,
+        number: u64,
+    ) -> Result<(), Error> {
+        loop {
+            let mut last = [0];
+            memory.read(session.plan.bytes - 1, &mut last)?;
+            if last[0] == number as u8 {
+                return Ok(());
+            }
+            if session.is_over() {
+                return Err(Error::Ended { phase: session.phase });
+            }
+            session.step(session.plan.limit)?;
+            self.check(session)?;
+        }
     }
 
     /// Sends a message and waits for the answer, again and again.
@@ -209,10 +218,11 @@ impl Test {
     }
 
     /// Looks at all completions; returns true when a message came.
-    fn check(&self, session: &mut Session<'_>) -> Result<bool, Error> {
+    fn check(&mut self, session: &mut Session<'_>) -> Result<bool, Error> {
         let mut has_received = false;
         while let Some(completion) = session.completions.pop_front() {
             let Completion::Done { operation, status, .. } = completion else { continue };
+            self.placed += u64::from(operation == Posted::Put);
             match (operation, status) {
                 (Posted::Receive, Status::TooLong) => {
                     return Err(Error::TooLong { bytes: session.plan.bytes });
@@ -233,9 +243,8 @@ impl Test {
     }
 
     /// Waits until the last write has arrived: the server leaves without a word.
-    fn drain(&self, session: &mut Session<'_>) -> Result<(), Error> {
-        let endpoint = session.pairs[0].endpoint;
-        while session.node.node().in_flight(endpoint) > 0 && !session.is_over() {
+    fn drain(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
+        while self.placed < session.plan.operations && !session.is_over() {
             session.step(session.plan.limit)?;
             self.check(session)?;
         }

@@ -21,6 +21,8 @@ pub struct Plan {
     pub operations: u64,
     /// The promise of the connection: perftest's `-c RC` or `-c UC`.
     pub reliability: Reliability,
+    /// The address of this machine for remote memory, if TCP uses another.
+    pub own: Option<IpAddr>,
     /// The peer's address for remote memory, if its TCP connection comes from another.
     pub peer: Option<IpAddr>,
     /// The longest time without progress.
@@ -56,6 +58,7 @@ impl Plan {
             bytes: program.bytes(),
             operations: program.operations(),
             reliability: Reliability::Reliable,
+            own: None,
             peer: None,
             limit: Duration::from_secs(60),
         }

@@ -31,7 +31,7 @@ impl Server {
     ///
     /// Errors: an address or port is taken, or not of this machine.
     pub fn bind(address: SocketAddr, plan: Plan) -> Result<Server, Error> {
-        let node = open_node(address.ip())?;
+        let node = open_node(plan.own.unwrap_or(address.ip()))?;
         let bind = || {
             let listener = TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;

@@ -21,8 +21,8 @@ pub fn rdma(command: &RdmaCommand, json: bool) -> Result<(), Failure> {
     let outcome = match command {
         RdmaCommand::Serve(arguments) => serve(arguments, &stop)?,
         RdmaCommand::Connect(arguments) => {
-            let RdmaConnectArguments { test, server, own } = arguments;
-            connect(*server, *own, &plan(test)?, &stop).map_err(failure)?
+            let RdmaConnectArguments { test, server } = arguments;
+            connect(*server, &plan(test)?, &stop).map_err(failure)?
         }
     };
     match json {
@@ -50,6 +50,7 @@ fn plan(arguments: &RdmaTestArguments) -> Result<Plan, Failure> {
             true => Reliability::Unreliable,
             false => Reliability::Reliable,
         },
+        own: arguments.own,
         peer: arguments.peer,
         limit: Duration::from_secs(arguments.seconds),
         ..default
