@@ -2,8 +2,8 @@
 # Tests remote writes against Linux's software RDMA device (rdma_rxe): makes a virtual machine with
 # it (Debian's kernel, 30 MiB of disk below target/rxe), boots it under qemu on a TAP in a network
 # namespace of its own, and runs crates/fluxline/tests/rxe (a node) and
-# crates/fluxline-cli/tests/rxe_run.rs (`fluxline run`) there. No KVM is needed. Everything that it
-# starts ends with it.
+# crates/fluxline-cli/tests/rxe_run.rs (`fluxline run`) and rxe_perftest.rs (`fluxline rdma`) there.
+# No KVM is needed. Everything that it starts ends with it.
 #
 #   tools/rxe/test.sh [FILTER...]     arguments are those of the test programs
 #
