@@ -52,9 +52,11 @@ mod frames;
 mod handshake;
 mod imports;
 mod liveness;
+pub mod management;
 mod node;
 mod node_core;
 mod node_fabric;
+mod node_management;
 mod numbered;
 mod peer;
 mod peer_regions;
@@ -77,3 +79,4 @@ pub use config::{
     StaticRegion, StaticRemote,
 };
 pub use node::Node;
+pub use node_management::{CallAnswer, ConnectRequest, ManagedTerms};

@@ -142,6 +142,7 @@ impl<P: Port> Node<P> {
         for endpoint in self.core.endpoints.living().to_vec() {
             self.core.end(endpoint, Status::Done);
         }
+        self.core.send_management(&mut self.port);
         self.core.send(now, &mut self.port);
         self.port.flush(now);
     }
@@ -164,6 +165,7 @@ impl<P: Port> Node<P> {
         }
         core.on_time(now);
         core.reply(port);
+        core.send_management(port);
         core.acknowledgements_wait = !core.acknowledgements_wait && !core.completions.is_empty();
         self.send_all(now);
     }

@@ -57,6 +57,8 @@ pub(super) struct Requester {
     budget: Budget,
     /// Imports that the peer reported as withdrawn.
     pub withdrawn: Vec<RemoteId>,
+    /// Reads and atomics in flight at most: the peer may take fewer than [`READS_MAX`].
+    pub reads_max: usize,
 }
 
 impl Requester {
@@ -71,6 +73,7 @@ impl Requester {
             early: Vec::new(),
             timer: RetryTimer::new(),
             budget: Budget::new(terms),
+            reads_max: READS_MAX,
             withdrawn: Vec::new(),
         }
     }
@@ -161,7 +164,7 @@ impl Requester {
                 _ => {}
             }
             let needs_answer = posted.needs_answer();
-            if needs_answer && self.in_flight.reads() >= READS_MAX {
+            if needs_answer && self.in_flight.reads() >= self.reads_max {
                 return false;
             }
             let (part, bytes) = self.shape.next_part(posted);
