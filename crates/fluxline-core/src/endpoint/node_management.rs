@@ -144,12 +144,12 @@ impl<P: Port> Node<P> {
     ) -> Result<EndpointId, StaticPeerError> {
         let ConnectRequest { queue, path_mtu, reliability, .. } = *request;
         let mut peer = self.core.managed_peer(request.peer, path_mtu, reliability, terms);
-        (peer.peer_pair, peer.peer_first) = (queue.pair, Some(queue.first));
+        (peer.peer_pair, peer.own_first) = (queue.pair, queue.first);
         let ends = self.check_static(&peer)?;
         let endpoint = self.core.reserve(&mut peer)?;
         let own = Queue {
             pair: peer.own_pair,
-            first: peer.own_first,
+            first: peer.peer_first.unwrap_or_default(),
             answered: queue.asked.min(READS_MAX),
             asked: queue.answered.min(READS_MAX),
         };
@@ -186,10 +186,9 @@ impl<P: Port> Node<P> {
         let code = self.core.mtu_code_max();
         let path_mtu = PATH_MTUS.get(usize::from(code)).copied().unwrap_or_default();
         let mut peer = self.core.managed_peer(address, path_mtu, Reliability::Reliable, terms);
-        peer.peer_first = Some(Psn::new(0)); // the answer has it
         let ends = self.check_static(&peer).map_err(host)?;
         let endpoint = self.core.reserve(&mut peer).map_err(host)?;
-        let first = peer.own_first;
+        let first = peer.peer_first.unwrap_or_default();
         let queue = Queue { pair: peer.own_pair, first, answered: READS_MAX, asked: READS_MAX };
         let req = Req {
             port,
@@ -250,8 +249,9 @@ impl Core {
             own_pair: SETUP_PAIR,
             peer_pair: SETUP_PAIR,
             reliability,
-            peer_first: None,
-            own_first: Psn::new(self.handshake.secrets.number() as u32),
+            // An end tells its peer the PSN to begin with; the peer tells ours.
+            peer_first: Some(Psn::new(self.handshake.secrets.number() as u32)),
+            own_first: Psn::new(0),
             path_mtu,
             regions: terms.regions.clone(),
             remotes: Vec::new(),
@@ -321,7 +321,7 @@ impl Core {
         let calls = &mut self.managed.calls;
         let Some(index) = calls.iter().position(|call| call.endpoint == endpoint) else { return };
         let PendingCall { mut peer, ends, .. } = calls.remove(index);
-        (peer.peer_pair, peer.peer_first) = (theirs.pair, Some(theirs.first));
+        (peer.peer_pair, peer.own_first) = (theirs.pair, theirs.first);
         self.open_static(endpoint, &peer, ends, now);
         self.limit_reads(endpoint, theirs.answered);
     }

@@ -120,7 +120,7 @@ pub struct Ids {
 pub struct Queue {
     /// Its number.
     pub pair: QueuePair,
-    /// The PSN of its first frame.
+    /// The PSN of the first frame that it expects: the other end begins with it.
     pub first: Psn,
     /// Reads and atomics that it answers at a time.
     pub answered: u8,

@@ -3,7 +3,7 @@
 //! The messages are management datagrams (MADs) between the queue pairs 1 of both ends:
 //!
 //! ```text
-//!   REQ: queue pair, first PSN, port, private data   ──▶
+//!   REQ: queue pair, expected PSN, port, own data    ──▶
 //!                                                    ◀──  REP: the same of the other end, or REJ
 //!   RTU                                              ──▶
 //!            ... the connection ...
