@@ -45,6 +45,8 @@ printf 'driver /lib/%s\n' "$(basename $triple/libibverbs/librxe-rdmav*.so | sed 
 # ldd fails for the static busybox, and says so of nothing else.
 { ldd "$root"/bin/* "$root"/lib/librxe* 2>/dev/null || true; } | awk '/=> \// { print $3 } /^\t\// { print $1 }' | sort -u |
   xargs -I{} cp -L {} "$root/lib/"
+# rping ends its threads with it, and ldd does not know.
+cp -L $triple/libgcc_s.so.1 "$root/lib/"
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
 (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >initrd.gz
 cp "kernel/boot/vmlinuz-$version" vmlinuz

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::roce::RoceNode;
 use fluxline::udp::UdpPortConfig;
+use fluxline_core::endpoint::management::mad::RejectReason;
 use fluxline_core::endpoint::{CallAnswer, ManagedTerms, StaticRegion, StaticRemote};
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Key, Level, Local, Memory, Name, Operation, RegionId, RemoteId,
@@ -122,7 +123,7 @@ pub fn connect(
     let endpoint = node.node().call(server.ip(), server.port(), &terms, now)?;
     let memory = node.memory(region)?;
     let mut peer = Connection { node, endpoint, region, memory, imported: None, until };
-    while !matches!(peer.completion()?, Completion::Connected { .. }) {}
+    peer.await_connected()?;
     peer.post_receive()?;
     for round in 0..rounds {
         let (source, sink) = (DATA, DATA + 1024);
@@ -146,17 +147,32 @@ pub fn connect(
 }
 
 impl Connection<'_> {
+    /// Waits until the peer has accepted.
+    fn await_connected(&mut self) -> Result<(), Box<dyn Error>> {
+        loop {
+            match self.completion()? {
+                Completion::Connected { .. } => return Ok(()),
+                Completion::Broken { .. } => return Err(self.refusal().into()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the reason why the peer did not accept.
+    fn refusal(&mut self) -> String {
+        match self.node.node().take_answer(self.endpoint) {
+            Some(CallAnswer::Refused(RejectReason::NO_SERVICE)) => "nobody listens there".into(),
+            Some(CallAnswer::Refused(reason)) => format!("the peer refused (reason {})", reason.0),
+            _ => "the peer has disconnected".into(),
+        }
+    }
+
     /// Waits for the next completion. Errors: the time is up, or the connection failed.
     fn completion(&mut self) -> Result<Completion, Box<dyn Error>> {
         loop {
             match self.node.next_completion() {
                 Some(Completion::Broken { status, .. }) if status != Status::Disconnected => {
-                    let answer = self.node.node().take_answer(self.endpoint);
-                    let reason = match answer {
-                        Some(CallAnswer::Refused(reason)) => format!(" (reason {})", reason.0),
-                        _ => String::new(),
-                    };
-                    return Err(format!("the connection failed: {status}{reason}").into());
+                    return Err(format!("the connection failed: {status}").into());
                 }
                 Some(completion) => return Ok(completion),
                 None if Instant::now() > self.until => return Err("the peer is silent".into()),
