@@ -16,7 +16,7 @@ use fluxline_bench::control::{Greeting, Message};
 use fluxline_bench::result::{Experiment, Report, SCHEMA};
 use fluxline_core::Moment;
 use fluxline_core::endpoint::management::mad::{
-    Ids, Mad, Message, Queue, RejectReason, Rep, Req, gid_of,
+    Ids, Mad, Message as Management, Queue, RejectReason, Rep, Req, gid_of,
 };
 use fluxline_core::fabric::Reliability;
 use fluxline_core::random::Draw;
@@ -411,17 +411,17 @@ fn write_management(to: &Path) -> Result<(), Box<dyn std::error::Error>> {
     };
     let reason = RejectReason::PROGRAM;
     let others = [
-        ("rtu", Message::Rtu),
-        ("mra", Message::Mra { time_code: 20 }),
-        ("rej", Message::Rej(reason)),
-        ("rep", Message::Rep(Rep { queue, private_data: b"welcome".to_vec() })),
-        ("dreq", Message::Dreq(QueuePair::new(0))),
-        ("drep", Message::Drep),
+        ("rtu", Management::Rtu),
+        ("mra", Management::Mra { time_code: 20 }),
+        ("rej", Management::Rej(reason)),
+        ("rep", Management::Rep(Rep { queue, private_data: b"welcome".to_vec() })),
+        ("dreq", Management::Dreq(QueuePair::new(0))),
+        ("drep", Management::Drep),
     ];
     let emit = |message| Mad { transaction: 1, ids: Ids { own: 9, theirs: 0 }, message }.emit();
     for (name, message) in others {
         // Flags: the program accepts; then the answer's identifiers, a repetition, and time.
-        let request = emit(Message::Req(req.clone()));
+        let request = emit(Management::Req(req.clone()));
         let mut bytes = [&[2][..], &request, &[0], &request, &[32], &emit(message)].concat();
         bytes.extend([5, 1, 1, 1, 1, 1, 1]);
         fs::write(to.join(name), bytes)?;

@@ -22,6 +22,7 @@
 mod answer;
 mod connect;
 mod error;
+mod managed;
 mod message;
 mod outcome;
 mod plan;
@@ -31,6 +32,7 @@ mod session;
 
 pub use connect::connect;
 pub use error::{Error, Phase};
+pub use managed::serve_managed;
 pub use outcome::{Frames, Latency, Outcome, PeerTerms};
 pub use plan::{Plan, PlanError};
 pub use program::{Operation, Program};

@@ -3,6 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use fluxline_core::endpoint::counters::ConnectionCounters;
+
+use super::message::Report;
 use super::plan::Plan;
 use super::program::Program;
 use crate::statistics::Summary;
@@ -31,6 +34,28 @@ pub struct Frames {
     pub missing: u64,
     /// Frames of another transport, or to another queue pair.
     pub foreign: u64,
+}
+
+impl Frames {
+    /// Returns those of one connection.
+    pub(super) fn of(counters: &ConnectionCounters) -> Frames {
+        Frames {
+            repeated: counters.frames_repeated,
+            duplicate: counters.frames_duplicate,
+            missing: counters.frames_ahead + counters.frames_lost,
+            foreign: counters.frames_foreign,
+        }
+    }
+
+    /// Returns the sum of two connections.
+    pub(super) fn plus(self, other: Frames) -> Frames {
+        Frames {
+            repeated: self.repeated + other.repeated,
+            duplicate: self.duplicate + other.duplicate,
+            missing: self.missing + other.missing,
+            foreign: self.foreign + other.foreign,
+        }
+    }
 }
 
 /// The times of single operations.
@@ -77,6 +102,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Takes the size of an operation from the client's results.
+    pub(super) fn set_sizes(&mut self, report: &Report) {
+        // With `--all`, the report has the operations of the last size. Some versions count those of
+        // all queue pairs.
+        let of_all = report.operations.checked_mul(self.peer.pairs as u64);
+        let is_one_size = report.operations == self.operations || of_all == Some(self.operations);
+        self.bytes = is_one_size.then_some(report.bytes);
+    }
+
     /// Returns the rate \[MB/s\], 10^6 bytes; `None`: there was one operation, or several sizes.
     #[must_use]
     pub fn mb_per_s(&self) -> Option<f64> {

@@ -132,14 +132,9 @@ fn outcome(session: &mut Session<'_>, report: Option<Report>) -> Result<Outcome,
         return Err(Error::Nothing { hint: session.hint() });
     }
     let (terms, frames) = (session.terms(), session.frames());
-    let pairs = terms.pairs as u64;
     let mut outcome = std::mem::take(&mut session.done).outcome(session.plan, terms, frames);
-    if let Some(Report { bytes, operations, .. }) = report {
-        // With `--all`, the report has the operations of the last size. Some versions count those of
-        // all queue pairs.
-        let of_all = operations.checked_mul(pairs);
-        let is_one_size = operations == outcome.operations || of_all == Some(outcome.operations);
-        outcome.bytes = is_one_size.then_some(bytes);
+    if let Some(report) = report {
+        outcome.set_sizes(&report);
     }
     Ok(outcome)
 }

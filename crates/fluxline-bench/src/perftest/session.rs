@@ -28,13 +28,13 @@ use crate::Stop;
 /// The name of the peer's memory.
 const MEMORY: &str = "peer";
 /// The address that the peer is told for the own memory.
-const BASE: u64 = 0x7f00_0000_0000;
+pub const BASE: u64 = 0x7f00_0000_0000;
 /// Reads and atomics that this end answers at a time. Source: the queue of the endpoint.
 const READS: u16 = 128;
 /// The most queue pairs of a test.
-const PAIRS_MAX: usize = 64;
+pub const PAIRS_MAX: usize = 64;
 /// A size for buffers and one of cache lines, which the ends exchange. Source: as observed.
-const SIZES: [u32; 2] = [4096, 64];
+pub const SIZES: [u32; 2] = [4096, 64];
 /// An end that had something to do within this time is polled, and not waited for.
 const BUSY: Duration = Duration::from_micros(200);
 /// The longest sleep: the TCP connection does not wake it.
@@ -482,10 +482,7 @@ impl<'a> Session<'a> {
         let mut frames = Frames::default();
         for pair in &self.pairs {
             if let Some(of) = self.node.node().connection_counters(pair.endpoint) {
-                frames.repeated += of.frames_repeated;
-                frames.duplicate += of.frames_duplicate;
-                frames.missing += of.frames_ahead + of.frames_lost;
-                frames.foreign += of.frames_foreign;
+                frames = frames.plus(Frames::of(of));
             }
         }
         frames

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fluxline_bench::perftest::{Error, Outcome, Plan, Server, connect};
+use fluxline_bench::perftest::{Error, Outcome, Plan, Server, connect, serve_managed};
 use fluxline_core::fabric::Reliability;
 use fluxline_run::Stop;
 use serde_json::{Value, json};
@@ -35,6 +35,10 @@ pub fn rdma(command: &RdmaCommand, json: bool) -> Result<(), Failure> {
 fn serve(arguments: &RdmaServeArguments, stop: &fluxline_bench::Stop) -> Result<Outcome, Failure> {
     let plan = plan(&arguments.test)?;
     let (program, listen) = (plan.program, arguments.listen);
+    if arguments.rdma_cm {
+        inform!("Waiting for {program} at {listen}. There: {program} -R {}", listen.ip());
+        return serve_managed(listen, &plan, stop).map_err(failure);
+    }
     let server = Server::bind(listen, plan).map_err(failure)?;
     let address = server.address().unwrap_or(listen);
     inform!("Waiting for {program} at {address}. There: {program} {}", address.ip());
