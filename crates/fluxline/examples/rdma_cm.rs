@@ -74,8 +74,15 @@ fn terms(node: &mut RoceNode) -> Result<(RegionId, ManagedTerms), Box<dyn Error>
     Ok((region, ManagedTerms { regions: vec![own], private_data: Vec::new() }))
 }
 
-/// Serves one client of rping; returns the number of its rounds.
-pub fn serve(node: &mut RoceNode, port: u16, limit: Duration) -> Result<u64, Box<dyn Error>> {
+/// Serves one client of rping until it leaves, or for so many rounds; returns their number.
+///
+/// A client whose goodbye is lost is not missed: nothing is asked of it.
+pub fn serve(
+    node: &mut RoceNode,
+    port: u16,
+    rounds_max: u64,
+    limit: Duration,
+) -> Result<u64, Box<dyn Error>> {
     let until = Instant::now() + limit;
     node.node().listen(port);
     let request = loop {
@@ -95,7 +102,8 @@ pub fn serve(node: &mut RoceNode, port: u16, limit: Duration) -> Result<u64, Box
     // Before the acceptance leaves: the client may send at once.
     peer.post_receive()?;
     let mut rounds = 0;
-    while let Some(source) = peer.message()? {
+    while rounds < rounds_max {
+        let Some(source) = peer.message()? else { break };
         let bytes = u64::from(source.bytes);
         let (from, into) = (peer.target(source)?, peer.data(bytes));
         peer.run(Work::Get { from, into })?;
@@ -259,7 +267,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     match words[..] {
         ["serve", own] => {
-            let rounds = serve(&mut open(own)?, PORT, Duration::from_secs(600))?;
+            let rounds = serve(&mut open(own)?, PORT, u64::MAX, Duration::from_secs(600))?;
             println!("{rounds} rounds");
         }
         ["connect", own, server] => {

@@ -55,7 +55,7 @@ fn rping_connects_to_a_node_and_its_bytes_come_back() {
     let Some((own, device, mut node)) = ends() else { return };
     let line = format!("sleep 1; rping -c -a {own} -C 20 -S 1000 -V -v 2>&1; echo status $?");
     let rping = shell(device, &line);
-    let rounds = serve(&mut node, PORT, SLOW);
+    let rounds = serve(&mut node, PORT, u64::MAX, SLOW);
     let said = rping.join().expect("no panic");
     assert_eq!(rounds.expect("served"), 20, "{said}");
     // It compares the bytes itself (-V).
@@ -80,9 +80,9 @@ fn connections_with_rping_open_and_end_over_a_network_that_loses_frames() {
     let loss: Loss = lose_one_in(10);
     let line = format!("sleep 1; rping -c -a {own} -C 10 2>&1; echo status $?");
     let rping = shell(device, &line);
-    let rounds = serve(&mut node, PORT, SLOW).expect("served");
+    let rounds = serve(&mut node, PORT, 10, SLOW).expect("served");
     // The last message may be repeated while the node is here.
-    for _ in 0..1000 {
+    for _ in 0..3000 {
         while node.next_completion().is_some() {}
         node.wait(Duration::from_millis(1)).expect("possible");
     }
@@ -104,7 +104,7 @@ fn rping_is_refused_at_a_port_that_nobody_listens_at() {
     let Some((own, device, mut node)) = ends() else { return };
     let line = format!("sleep 1; timeout 20 rping -c -a {own} -p 7998 -C 1 2>&1; echo status $?");
     let rping = shell(device, &line);
-    let error = serve(&mut node, PORT, Duration::from_secs(5)).expect_err("no client");
+    let error = serve(&mut node, PORT, 1, Duration::from_secs(5)).expect_err("no client");
     assert_eq!(error.to_string(), "no client came");
     let said = rping.join().expect("no panic");
     assert!(said.contains("RDMA_CM_EVENT_REJECTED") || said.contains("connect error"), "{said}");
