@@ -97,11 +97,14 @@ impl World {
         ));
         std::thread::sleep(Duration::from_secs(1));
         let connect = ["rdma", "connect", program, DEVICE, "--json"];
-        let ours = Ours::start(&[&connect, words].concat(), &self.our_words()).result();
+        let ours = Ours::start(&[&connect, words].concat(), &self.our_words()).end();
         let said = shell(
             "for i in 1 2 3 4 5 6; do grep -q END /tmp/server && break; sleep 1; done; \
                           cat /tmp/server",
         );
+        let (status, document, ours) = ours;
+        assert_eq!(status, Some(0), "{program}: {ours} The server: {said}");
+        let ours = serde_json::from_str(&document).expect("JSON");
         (ours, said)
     }
 }

@@ -267,7 +267,7 @@ impl Test<'_> {
                 self.answer(&size.to_be_bytes(), 0)
             }
             // The connection's path MTU counts; the message is repeated.
-            2 => self.answer(&message.to_vec(), 0),
+            2 => self.answer(message, 0),
             NUMBER_BYTES => self.take_number(message),
             BINARY_KEY_BYTES => {
                 let key = binary_key(self.key, BASE);
