@@ -55,7 +55,7 @@ pub struct RdmaServeArguments {
     /// The test
     #[command(flatten)]
     pub test: RdmaTestArguments,
-    /// The address of this machine to listen at, on UDP port 4791 too; its port is 18515 if left out
+    /// The address of this machine to listen at, on UDP port 4791 too; default port: 18515
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "127.0.0.1")]
     pub listen: SocketAddr,
     /// Let the client connect by rdma_cm, as perftest's -R; there is no TCP then

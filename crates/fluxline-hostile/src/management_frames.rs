@@ -1,8 +1,8 @@
-//! Management datagrams of strangers to a node that listens for programs of rdma_cm: nothing panics,
-//! memory stays bounded, and no connection opens that the program did not accept.
+//! Management datagrams of strangers to a node that listens for programs of rdma_cm: nothing
+//! panics, memory stays bounded, and no connection opens that the program did not accept.
 //!
-//! The input is a row of steps: a byte of flags, then, unless only time passes, up to 256 bytes of a
-//! datagram. What is missing is zero.
+//! The input is a row of steps: a byte of flags, then, unless only time passes, up to 256 bytes of
+//! a datagram. Missing bytes are zero.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -74,7 +74,7 @@ fn terms(node: &mut RoceNode) -> Result<(RegionId, ManagedTerms), Box<dyn Error>
     Ok((region, ManagedTerms { regions: vec![own], private_data: Vec::new() }))
 }
 
-/// Serves one client of rping until it leaves, or for so many rounds; returns their number.
+/// Serves one client of rping until it leaves, at most for `rounds_max` rounds; returns their number.
 ///
 /// A client whose goodbye is lost is not missed: nothing is asked of it.
 pub fn serve(

@@ -1,5 +1,5 @@
-//! The exchange of perftest: its programs (`ib_write_bw`, `ib_send_lat` and so on) measure against a
-//! node of ours.
+//! The exchange of perftest: its programs (`ib_write_bw`, `ib_send_lat` and so on) measure against
+//! a node of ours.
 //!
 //! Two perftest programs agree over a TCP connection, then move data by remote writes, reads,
 //! messages or atomics. The client sends each message first, and the server answers in kind:

@@ -104,8 +104,8 @@ pub struct Outcome {
 impl Outcome {
     /// Takes the size of an operation from the client's results.
     pub(super) fn set_sizes(&mut self, report: &Report) {
-        // With `--all`, the report has the operations of the last size. Some versions count those of
-        // all queue pairs.
+        // With `--all`, the report has the operations of the last size. Some versions count those
+        // of all queue pairs.
         let of_all = report.operations.checked_mul(self.peer.pairs as u64);
         let is_one_size = report.operations == self.operations || of_all == Some(self.operations);
         self.bytes = is_one_size.then_some(report.bytes);

@@ -14,11 +14,11 @@ pub struct Program {
 /// The operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// RDMA WRITE.
+    /// Remote writes (RDMA WRITE).
     Write,
-    /// RDMA READ.
+    /// Remote reads (RDMA READ).
     Read,
-    /// SEND.
+    /// Messages (SEND).
     Send,
     /// FetchAdd and CmpSwap.
     Atomic,
@@ -56,8 +56,7 @@ impl Program {
         Program::all().find(|program| program.to_string().strip_prefix("ib_") == Some(short))
     }
 
-    /// Returns the size of its messages, unless it is told another \[byte\]. Source: perftest's
-    /// manual page, `--size`.
+    /// Returns the default size of its messages \[byte\]. Source: perftest's manual page, `--size`.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
@@ -67,7 +66,7 @@ impl Program {
         }
     }
 
-    /// Returns the number of its operations, unless it is told another. Source: as above, `--iters`.
+    /// Returns the default number of its operations. Source: as above, `--iters`.
     #[must_use]
     pub fn operations(self) -> u64 {
         match self {

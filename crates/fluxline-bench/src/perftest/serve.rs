@@ -78,7 +78,7 @@ impl Server {
     }
 }
 
-/// Returns true for errors of a client that left, and while there is none.
+/// Returns true for errors of a client that left, and while no client waits.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

@@ -27,7 +27,7 @@ use crate::Stop;
 
 /// The name of the peer's memory.
 const MEMORY: &str = "peer";
-/// The address that the peer is told for the own memory.
+/// The address of the own memory in the messages of this end.
 pub const BASE: u64 = 0x7f00_0000_0000;
 /// Reads and atomics that this end answers at a time. Source: the queue of the endpoint.
 const READS: u16 = 128;
@@ -47,7 +47,7 @@ const QUOTED_MAX: usize = 24;
 pub enum Side {
     /// Sends each message first.
     Client,
-    /// Answers.
+    /// Answers each message.
     Server,
 }
 

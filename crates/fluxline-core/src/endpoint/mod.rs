@@ -52,6 +52,7 @@ mod frames;
 mod handshake;
 mod imports;
 mod liveness;
+mod managed;
 pub mod management;
 mod node;
 mod node_core;
@@ -78,5 +79,6 @@ pub use config::{
     Allocate, AwaitedRepeat, EndpointConfig, RepeatReason, StaticPeer, StaticPeerError,
     StaticRegion, StaticRemote,
 };
+pub use managed::CallAnswer;
 pub use node::Node;
-pub use node_management::{CallAnswer, ConnectRequest, ManagedTerms};
+pub use node_management::{ConnectRequest, ManagedTerms};

@@ -108,8 +108,8 @@ impl<P: Port> Node<P> {
         self.core.endpoints.open(endpoint).map_or(0, |open| open.requester.in_flight())
     }
 
-    /// Returns the number of requests that a connection's peer had done here, modulo 2^32; `None`: it
-    /// is not open.
+    /// Returns the number of requests that a connection's peer had done here, modulo 2^32; `None`:
+    /// it is not open.
     #[must_use]
     pub fn requests_done(&self, endpoint: EndpointId) -> Option<u32> {
         self.core.endpoints.open(endpoint).map(|open| open.responder.executor.messages)

@@ -11,7 +11,7 @@ use super::endpoints::{EndpointState, Endpoints};
 use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
 use super::handshake::{Handshake, Leaving};
 use super::imports::Imports;
-use super::node_management::Managed;
+use super::managed::Managed;
 use super::numbered::SLOTS_MAX;
 use super::regions::Regions;
 use super::responder::is_request;

@@ -5,8 +5,9 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::config::{StaticPeer, StaticPeerError, StaticRegion, StaticRemote};
 use super::frames::SETUP_PAIR;
+use super::managed::{CallAnswer, PendingCall};
 use super::management::mad::{self, MAD_BYTES, Queue, RejectReason, Rep, Req, gid_of};
-use super::management::manager::{Asked, Call, Event, Manager};
+use super::management::manager::{Asked, Call, Event};
 use super::node::Node;
 use super::node_core::Core;
 use super::wire::{Ends, IcrcCheck, Wire};
@@ -21,8 +22,6 @@ const NAME: &str = "rdma_cm";
 const READS_MAX: u8 = 16;
 /// Path MTUs by their codes \[byte\]; code 0 does not exist.
 const PATH_MTUS: [usize; 6] = [0, 256, 512, 1024, 2048, 4096];
-/// Ends of calls that the program has not looked at, at most.
-const ANSWERS_MAX: usize = 256;
 
 /// A request of an rdma_cm program for a connection.
 #[derive(Clone, Debug)]
@@ -49,57 +48,6 @@ pub struct ManagedTerms {
     pub regions: Vec<StaticRegion>,
     /// Data for the peer's program: at most 56 bytes in a request, 196 in an answer.
     pub private_data: Vec<u8>,
-}
-
-/// The answer to a request of this end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallAnswer {
-    /// The peer accepted, with this data of its program.
-    Accepted(Vec<u8>),
-    /// The peer refused, or did not answer.
-    Refused(RejectReason),
-}
-
-/// A call that is not answered yet.
-struct PendingCall {
-    endpoint: EndpointId,
-    peer: StaticPeer,
-    ends: Ends,
-}
-
-/// An answer that the program has not looked at.
-struct KeptAnswer {
-    endpoint: EndpointId,
-    answer: CallAnswer,
-}
-
-/// The managed connections of a node.
-#[derive(Default)]
-pub(super) struct Managed {
-    manager: Manager,
-    calls: Vec<PendingCall>,
-    answers: Vec<KeptAnswer>,
-    /// The PSN of the next datagram.
-    psn: u32,
-}
-
-impl Managed {
-    /// Returns true when datagrams are expected.
-    pub fn is_used(&self) -> bool {
-        self.manager.is_used()
-    }
-
-    /// Returns when there is work although no frame arrives.
-    pub fn deadline(&self) -> Option<Moment> {
-        self.manager.deadline()
-    }
-
-    fn keep(&mut self, endpoint: EndpointId, answer: CallAnswer) {
-        if self.answers.len() >= ANSWERS_MAX {
-            self.answers.remove(0);
-        }
-        self.answers.push(KeptAnswer { endpoint, answer });
-    }
 }
 
 impl<P: Port> Node<P> {

@@ -39,9 +39,9 @@ pub struct Entry {
     pub theirs: Option<Queue>,
     /// The last message that is repeated.
     pub last: Option<Box<[u8; MAD_BYTES]>>,
-    /// How often it was sent.
+    /// The number of times that it was sent.
     pub tries: u32,
-    /// When it is sent again, or given up, or this is forgotten.
+    /// The time to send it again, to give it up, or to forget this.
     pub due: Moment,
 }
 

@@ -161,7 +161,7 @@ pub struct Rep {
 pub enum Message {
     /// Asks for a connection.
     Req(Req),
-    /// Asks for patience: so many times 4.096 us, as a power of two.
+    /// Asks for patience: 4.096 us times a power of two.
     Mra {
         /// The power of two.
         time_code: u8,
@@ -190,7 +190,7 @@ pub struct Mad {
 }
 
 impl Mad {
-    /// Reads a datagram; `None`: it is none of connection management, or malformed.
+    /// Reads a datagram; `None`: it is not of connection management, or malformed.
     #[must_use]
     pub fn parse(bytes: &[u8; MAD_BYTES]) -> Option<Mad> {
         if !bytes.starts_with(&HEADER) {
