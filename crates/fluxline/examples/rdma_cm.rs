@@ -1,4 +1,4 @@
-//! Connects with programs of rdma_cm, here `rping` of Debian's package rdmacm-utils.
+//! Connects with programs of rdma_cm, here `rping` of Debian's package `rdmacm-utils`.
 //!
 //! ```sh
 //! rdma_cm serve 10.0.0.7               # there: rping -c -a 10.0.0.7 -C 10 -v
@@ -74,7 +74,9 @@ fn terms(node: &mut RoceNode) -> Result<(RegionId, ManagedTerms), Box<dyn Error>
     Ok((region, ManagedTerms { regions: vec![own], private_data: Vec::new() }))
 }
 
-/// Serves one client of rping until it leaves, at most for `rounds_max` rounds; returns their number.
+/// Serves one client of rping until it leaves, at most for `rounds_max` rounds.
+///
+/// Returns the number of rounds.
 ///
 /// A client whose goodbye is lost is not missed: nothing is asked of it.
 pub fn serve(

@@ -218,7 +218,7 @@ impl Test {
         Ok(())
     }
 
-    /// Looks at all completions; returns true when a message came.
+    /// Takes all completions; returns true when a message came.
     fn check(&mut self, session: &mut Session<'_>) -> Result<bool, Error> {
         let mut has_received = false;
         while let Some(completion) = session.completions.pop_front() {

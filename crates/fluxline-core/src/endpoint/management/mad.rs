@@ -352,7 +352,8 @@ pub fn gid_of(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Returns the datagram of a frame without its ICRC; `None`: it is no datagram to queue pair 1.
+/// Returns the datagram of a frame without its ICRC; `None`: it is not a datagram to
+/// queue pair 1.
 #[must_use]
 pub fn of_frame(frame: &[u8]) -> Option<&[u8; MAD_BYTES]> {
     let (head, mad) = frame.split_at_checked(BTH_BYTES + DETH_BYTES)?;
