@@ -12,7 +12,7 @@
 //! ```
 //!
 //! MRA asks the other end for patience. A message without an answer is repeated; a repeated message
-//! is answered as the first was. [`mad`] has the bytes, [`manager`] the states: neither knows a
+//! is answered as the first was. [`mad`] has the bytes, `manager` the states: neither knows a
 //! port, a clock or an endpoint.
 //!
 //! Source: IBTA volume 1, chapter 12 (messages, states) and 13.4 (MADs), A11 (IP addresses in
