@@ -35,7 +35,7 @@ done
 gcc -O1 -Wall -Wextra -Werror -o "$root/bin/peer" "$here/peer.c" -libverbs
 cp "$here/init" "$root/init"
 cp /bin/busybox "$root/bin/busybox"
-for program in ip rdma ibv_devinfo ib_write_bw ib_read_lat ib_send_bw ib_atomic_lat rping; do
+for program in ip rdma ibv_devinfo ib_{write,read,send,atomic}_{bw,lat} rping; do
   found="$(PATH="$PATH:/sbin:/usr/sbin" command -v "$program" || true)"
   [ -z "$found" ] || cp "$(readlink -f "$found")" "$root/bin/$program"
 done
@@ -45,6 +45,8 @@ printf 'driver /lib/%s\n' "$(basename $triple/libibverbs/librxe-rdmav*.so | sed 
 # ldd fails for the static busybox, and says so of nothing else.
 { ldd "$root"/bin/* "$root"/lib/librxe* 2>/dev/null || true; } | awk '/=> \// { print $3 } /^\t\// { print $1 }' | sort -u |
   xargs -I{} cp -L {} "$root/lib/"
+# rping ends its threads with it, and ldd does not know.
+cp -L $triple/libgcc_s.so.1 "$root/lib/"
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
 (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >initrd.gz
 cp "kernel/boot/vmlinuz-$version" vmlinuz

@@ -2,8 +2,8 @@
 # Tests remote writes against Linux's software RDMA device (rdma_rxe): makes a virtual machine with
 # it (Debian's kernel, 30 MiB of disk below target/rxe), boots it under qemu on a TAP in a network
 # namespace of its own, and runs crates/fluxline/tests/rxe (a node) and
-# crates/fluxline-cli/tests/rxe_run.rs (`fluxline run`) there. No KVM is needed. Everything that it
-# starts ends with it.
+# crates/fluxline-cli/tests/rxe_run.rs (`fluxline run`) and rxe_perftest.rs (`fluxline rdma`) there.
+# No KVM is needed. Everything that it starts ends with it.
 #
 #   tools/rxe/test.sh [FILTER...]     arguments are those of the test programs
 #
@@ -45,9 +45,9 @@ say "virtual machine"
 tools/rxe/image.sh "$work" || skip "the virtual machine cannot be made"
 
 say "test programs"
-built="$(cargo test --workspace --locked --test rxe --test rxe_run --no-run --message-format=json)"
+built="$(cargo test --workspace --locked --test rxe --test rxe_run --test rxe_perftest --no-run --message-format=json)"
 program_of() { sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' <<<"$built" | tail -1; }
-programs=("$(program_of rxe)" "$(program_of rxe_run)")
+programs=("$(program_of rxe)" "$(program_of rxe_run)" "$(program_of rxe_perftest)")
 for program in "${programs[@]}"; do
   [ -x "$program" ] || { echo "no test program"; exit 1; }
 done

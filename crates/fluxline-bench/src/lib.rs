@@ -24,6 +24,7 @@ pub mod load;
 pub mod page;
 pub mod papers;
 pub mod peers;
+pub mod perftest;
 pub mod pingpong;
 pub mod real;
 pub mod registry;

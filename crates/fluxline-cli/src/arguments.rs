@@ -63,6 +63,9 @@ pub enum Command {
     /// Simulate a link and its nodes in virtual time
     #[command(subcommand)]
     Sim(crate::sim_arguments::SimCommand),
+    /// Test remote memory with the RDMA programs of others (perftest)
+    #[command(subcommand)]
+    Rdma(crate::rdma_arguments::RdmaCommand),
     /// Measure a link on this machine, and the limits of the machine itself
     #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
         fluxline bench shm:// --quick --json\n  fluxline bench peers --only ucx,iperf3 --rounds 5\n  \

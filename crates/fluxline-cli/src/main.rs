@@ -14,6 +14,7 @@ mod files;
 mod format_arguments;
 mod output;
 mod progress;
+mod rdma_arguments;
 mod sim_arguments;
 mod version;
 mod words;
@@ -59,6 +60,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Shm(ShmCommand::List) => commands::shm::list(json).map(well),
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json).map(well),
         Command::Sim(sim) => commands::sim::sim(&sim, json).map(well),
+        Command::Rdma(rdma) => commands::rdma::rdma(&rdma, json).map(well),
         Command::Bench(bench) => commands::bench::bench(&bench, json).map(well),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());

@@ -15,8 +15,12 @@ use std::path::{Path, PathBuf};
 use fluxline_bench::control::{Greeting, Message};
 use fluxline_bench::result::{Experiment, Report, SCHEMA};
 use fluxline_core::Moment;
+use fluxline_core::endpoint::management::mad::{
+    Ids, Mad, Message as Management, Queue, RejectReason, Rep, Req, gid_of,
+};
+use fluxline_core::fabric::Reliability;
 use fluxline_core::random::Draw;
-use fluxline_core::roce::{IcrcContext, Opcode, Packet};
+use fluxline_core::roce::{IcrcContext, Opcode, Packet, Psn, QueuePair};
 use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::Emulator;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
@@ -40,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write_run(&formats, &seeds.join("run_file"))?;
     write_roce(&seeds.join("roce_packet"))?;
     write_endpoint(&seeds.join("endpoint_frames"))?;
+    write_management(&seeds.join("management_frames"))?;
     write_random(&seeds.join("acquisition"), 640)?;
     write_random(&seeds.join("push_ring"), 1200)?;
     write_random(&seeds.join("shm_nodes"), 600)?;
@@ -389,4 +394,37 @@ fn batch(formats: &[Description], number: u64, events: u64) -> EventBatch {
         });
     }
     batch
+}
+
+/// A conversation of each length: a request, then each other message.
+fn write_management(to: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let queue = Queue { pair: QueuePair::new(0x44), first: Psn::new(7), answered: 1, asked: 1 };
+    let gid = |last| gid_of([10, 77, 0, last].into());
+    let req = Req {
+        port: 7174,
+        queue,
+        reliability: Some(Reliability::Reliable),
+        mtu_code: 3,
+        from: gid(2),
+        to: gid(1),
+        private_data: b"hello".to_vec(),
+    };
+    let reason = RejectReason::PROGRAM;
+    let others = [
+        ("rtu", Management::Rtu),
+        ("mra", Management::Mra { time_code: 20 }),
+        ("rej", Management::Rej(reason)),
+        ("rep", Management::Rep(Rep { queue, private_data: b"welcome".to_vec() })),
+        ("dreq", Management::Dreq(QueuePair::new(0))),
+        ("drep", Management::Drep),
+    ];
+    let emit = |message| Mad { transaction: 1, ids: Ids { own: 9, theirs: 0 }, message }.emit();
+    for (name, message) in others {
+        // Flags: the program accepts; then the answer's identifiers, a repetition, and time.
+        let request = emit(Management::Req(req.clone()));
+        let mut bytes = [&[2][..], &request, &[0], &request, &[32], &emit(message)].concat();
+        bytes.extend([5, 1, 1, 1, 1, 1, 1]);
+        fs::write(to.join(name), bytes)?;
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ mod description_file;
 mod draw;
 mod endpoint_frames;
 mod experiment_file;
+mod management_frames;
 mod packet_program;
 mod report_file;
 mod roce_packet;
@@ -27,6 +28,7 @@ pub use control_message::control_message;
 pub use description_file::description_file;
 pub use endpoint_frames::endpoint_frames;
 pub use experiment_file::experiment_file;
+pub use management_frames::management_frames;
 pub use packet_program::packet_program;
 pub use report_file::report_file;
 pub use roce_packet::roce_packet;
@@ -61,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     target("shm_nodes", shm_nodes, "fuzz/seeds/shm_nodes", 1200),
     target("roce_packet", roce_packet, "fuzz/seeds/roce_packet", 256),
     target("endpoint_frames", endpoint_frames, "fuzz/seeds/endpoint_frames", 2048),
+    target("management_frames", management_frames, "fuzz/seeds/management_frames", 2048),
 ];
 
 const fn target(

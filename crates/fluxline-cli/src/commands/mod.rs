@@ -11,6 +11,7 @@ pub mod generate;
 pub mod inspect;
 mod integrity;
 mod packet_file;
+pub mod rdma;
 pub mod recover;
 pub mod run;
 pub mod shm;

@@ -174,6 +174,12 @@ pub enum StaticPeerError {
         /// The number.
         pair: u32,
     },
+    /// There is no room for another connection.
+    #[error("{max} connections are open, the most possible; end one, or raise `endpoints_max`")]
+    TooMany {
+        /// The most connections.
+        max: u32,
+    },
     /// The first PSN of a reliable peer is missing.
     #[error("a reliable connection needs the peer's first PSN; give it")]
     FirstPsn,

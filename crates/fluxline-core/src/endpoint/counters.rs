@@ -66,5 +66,8 @@ crate::counters! {
             "Imports that were not looked at, since their address had shown wrong keys" => "";
         cookies_sent [Sum "frame"] "Set-up frames answered without keeping anything" => "";
         refused [Sum "connection"] "Connections refused" => "";
+        management_stray [Sum "frame"]
+            "Management datagrams (rdma_cm) that fit no connection, or were malformed" => "";
+        management_refused [Sum "connection"] "Requests of rdma_cm that were refused" => "";
     }
 }

@@ -53,9 +53,12 @@ mod frames;
 mod handshake;
 mod imports;
 mod liveness;
+mod managed;
+pub mod management;
 mod node;
 mod node_core;
 mod node_fabric;
+mod node_management;
 mod numbered;
 mod peer;
 mod peer_regions;
@@ -77,4 +80,6 @@ pub use config::{
     Allocate, AwaitedRepeat, EndpointConfig, RepeatReason, StaticPeer, StaticPeerError,
     StaticRegion, StaticRemote,
 };
+pub use managed::CallAnswer;
 pub use node::Node;
+pub use node_management::{ConnectRequest, ManagedTerms};

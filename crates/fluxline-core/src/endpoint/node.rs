@@ -115,6 +115,13 @@ impl<P: Port> Node<P> {
         self.core.endpoints.open(endpoint).map_or(0, |open| open.requester.in_flight())
     }
 
+    /// Returns the number of requests that a connection's peer had done here, modulo 2^32; `None`:
+    /// it is not open.
+    #[must_use]
+    pub fn requests_done(&self, endpoint: EndpointId) -> Option<u32> {
+        self.core.endpoints.open(endpoint).map(|open| open.responder.executor.messages)
+    }
+
     /// Decides about frames that may be the first after a restart of a configured, unreliable
     /// peer.
     ///
@@ -145,6 +152,7 @@ impl<P: Port> Node<P> {
         for endpoint in self.core.endpoints.living().to_vec() {
             self.core.end(endpoint, Status::Done);
         }
+        self.core.send_management(&mut self.port);
         self.core.send(now, &mut self.port);
         self.port.flush(now);
     }
@@ -167,6 +175,7 @@ impl<P: Port> Node<P> {
         }
         core.on_time(now);
         core.reply(port);
+        core.send_management(port);
         core.acknowledgements_wait = !core.acknowledgements_wait && !core.completions.is_empty();
         self.send_all(now);
     }

@@ -11,6 +11,7 @@ use super::endpoints::{EndpointState, Endpoints};
 use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
 use super::handshake::{Handshake, Leaving};
 use super::imports::Imports;
+use super::managed::Managed;
 use super::numbered::SLOTS_MAX;
 use super::regions::Regions;
 use super::responder::is_request;
@@ -52,6 +53,8 @@ pub(super) struct Core {
     pub endpoints: Endpoints,
     pub imports: Imports,
     pub handshake: Handshake,
+    /// Connections with programs of rdma_cm.
+    pub managed: Managed,
     pub completions: CompletionQueue,
     pub counters: NodeCounters,
     /// Acknowledgements wait for the next poll, so that they share frames with posted work.
@@ -71,6 +74,7 @@ impl Core {
             regions: Regions::default(),
             endpoints: Endpoints::new(),
             imports: Imports::default(),
+            managed: Managed::default(),
             completions: CompletionQueue::new(),
             counters: NodeCounters::default(),
             acknowledgements_wait: false,
@@ -141,6 +145,8 @@ impl Core {
                 self.counters.not_allowed += 1;
             } else if kind == Some(Kind::Setup) {
                 self.take_setup(now, frame);
+            } else if self.managed.is_used() {
+                self.take_management(now, frame);
             } else {
                 self.counters.unknown_kind += 1;
             }
@@ -264,6 +270,7 @@ impl Core {
 
     /// Does what is due by time.
     pub fn on_time(&mut self, now: Moment) {
+        self.manage(now);
         for index in (0..self.endpoints.living().len()).rev() {
             let Some(&endpoint) = self.endpoints.living().get(index) else { continue };
             let death = self.config.death;
@@ -323,6 +330,7 @@ impl Core {
             _ => None,
         };
         self.imports.forget_endpoint(endpoint);
+        self.leave_managed(endpoint);
         match leaving {
             Some(leaving) => {
                 self.endpoints.set(endpoint, EndpointState::Leaving(Box::new(leaving)))
@@ -341,7 +349,7 @@ impl Core {
             EndpointState::Leaving(leaving) => Some(leaving.deadline()),
             EndpointState::Between => None,
         });
-        times.min()
+        times.chain(self.managed.deadline()).min()
     }
 }
 

@@ -33,6 +33,12 @@ impl PeerRegions {
         PeerRegions { pending: VecDeque::new(), configured: regions.to_vec() }
     }
 
+    /// Adds a configured region; an earlier one with the same key is replaced.
+    pub fn configure(&mut self, region: StaticRemote) {
+        self.configured.retain(|of| of.key != region.key);
+        self.configured.push(region);
+    }
+
     /// Returns the configured region with this key.
     pub fn find_configured(&self, key: Key) -> Option<&StaticRemote> {
         self.configured.iter().find(|of| u64::from(of.key) == key.0)

@@ -33,11 +33,23 @@ impl<P: Port> Node<P> {
         peer: &StaticPeer,
         now: Moment,
     ) -> Result<EndpointId, StaticPeerError> {
+        let ends = self.check_static(peer)?;
+        let id = self.core.endpoints.add();
+        if !self.core.endpoints.take_pair(peer.own_pair, id) {
+            self.core.endpoints.remove(id);
+            return Err(StaticPeerError::PairTaken { pair: peer.own_pair.get() });
+        }
+        self.core.open_static(id, peer, ends, now);
+        Ok(id)
+    }
+
+    /// Checks a peer; returns the addresses of the connection.
+    pub(super) fn check_static(&self, peer: &StaticPeer) -> Result<Ends, StaticPeerError> {
         let bytes = peer.path_mtu;
         if !PATH_MTUS.contains(&bytes) {
             return Err(StaticPeerError::PathMtu { bytes });
         }
-        let frame_bytes = bytes + HEADER_BYTES_MAX + ICRC_BYTES;
+        let frame_bytes = frame_bytes_of(peer);
         let frame_bytes_max = self.core.limits.frame_bytes;
         if frame_bytes > frame_bytes_max {
             return Err(StaticPeerError::TooLong { bytes, frame_bytes_max });
@@ -54,19 +66,26 @@ impl<P: Port> Node<P> {
         let ends = local.and_then(|local| Ends::new(local, address));
         let ends = ends.ok_or(StaticPeerError::Address { address })?;
         let sum = self.core.config.packet_sum;
-        let ends = ends.with_sum(sum).with_source_port(peer.source_port);
-        let id = self.core.endpoints.add();
-        if !self.core.endpoints.take_pair(peer.own_pair, id) {
-            self.core.endpoints.remove(id);
-            return Err(StaticPeerError::PairTaken { pair: peer.own_pair.get() });
-        }
+        Ok(ends.with_sum(sum).with_source_port(peer.source_port))
+    }
+}
+
+/// Returns the longest frame of a peer \[byte\].
+fn frame_bytes_of(peer: &StaticPeer) -> usize {
+    peer.path_mtu + HEADER_BYTES_MAX + ICRC_BYTES
+}
+
+impl Core {
+    /// Opens the connection of an endpoint that has the queue pair of this end.
+    pub fn open_static(&mut self, id: EndpointId, peer: &StaticPeer, ends: Ends, now: Moment) {
+        let (frame_bytes, bytes) = (frame_bytes_of(peer), peer.path_mtu);
         let transport = transport_of(peer.reliability);
         let terms = Terms {
             shape: Shape { frame_bytes, payload_bytes: bytes, transport, in_trains: false },
             first: peer.own_first,
             credit_bytes: u64::MAX / 2,
             frame_cost: 0,
-            bytes_per_s: self.core.config.bytes_per_s,
+            bytes_per_s: self.config.bytes_per_s,
         };
         let mut open = Connection::new(Start {
             id,
@@ -94,13 +113,10 @@ impl<P: Port> Node<P> {
             rights: of.rights,
         }));
         open.peer_regions = PeerRegions::configured(&peer.remotes);
-        self.core.completions.push_back(open.connected());
-        self.core.endpoints.set(id, EndpointState::Open(Box::new(open)));
-        Ok(id)
+        self.completions.push_back(open.connected());
+        self.endpoints.set(id, EndpointState::Open(Box::new(open)));
     }
-}
 
-impl Core {
     /// Imports a region of a static peer, whose regions are configured.
     pub fn import_static(&mut self, endpoint: EndpointId, remote: RemoteId, key: Key) {
         let Some(open) = self.open(endpoint) else { return };

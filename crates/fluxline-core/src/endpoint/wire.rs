@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 
 use super::frames::{CONTROL_BYTES_MAX, Selective, Setup};
+use super::management::mad::{FRAME_BYTES, MAD_BYTES, emit_frame};
 use super::posted::PayloadSource;
 use crate::port::{Identification, Incoming, IncomingTrain, Port};
 use crate::roce::{
@@ -279,6 +280,17 @@ impl<P: Port> Wire<'_, P> {
         let Some(frame) = self.port.frame(self.ends.peer, whole) else { return false };
         frame.bytes.fill(0);
         frame.bytes[..length].copy_from_slice(&bytes[..length]);
+        let checked = true;
+        close(self.ends, checked, frame.bytes, frame.identification);
+        true
+    }
+
+    /// Sends a management datagram. Returns false when the port has no room now.
+    pub fn management(&mut self, mad: &[u8; MAD_BYTES], psn: Psn) -> bool {
+        let Some(frame) = self.port.frame(self.ends.peer, FRAME_BYTES + ICRC_BYTES) else {
+            return false;
+        };
+        emit_frame(mad, psn, &mut frame.bytes[..FRAME_BYTES]);
         let checked = true;
         close(self.ends, checked, frame.bytes, frame.identification);
         true

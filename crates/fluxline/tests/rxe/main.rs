@@ -5,6 +5,7 @@
 //! ours and the device's, and the port of its peer program: `10.77.0.1 10.77.0.2 7471`. Without it
 //! the tests say that they are skipped.
 
+mod managed;
 mod world;
 
 use fluxline_core::fabric::{

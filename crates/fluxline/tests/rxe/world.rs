@@ -219,17 +219,22 @@ impl World {
 
     /// Drops one datagram of RoCEv2 in `count`, each way, until the value is dropped.
     pub fn lose_one_in(&self, count: u32) -> Loss {
-        let rule = format!("udp dport {ROCE_PORT} numgen random mod {count} == 0 drop");
-        let hook = |hook| format!("type filter hook {hook} device \"tap0\" priority 0; {rule};");
-        let chains = format!(
-            "table netdev rxe {{\nchain in {{ {} }}\nchain out {{ {} }}\n}}",
-            hook("ingress"),
-            hook("egress")
-        );
-        let status = Command::new("nft").arg(chains).status().expect("nft is installed");
-        assert!(status.success(), "nft refused the rules");
-        Loss
+        lose_one_in(count)
     }
+}
+
+/// Drops one datagram of RoCEv2 in `count`, each way, until the value is dropped.
+pub fn lose_one_in(count: u32) -> Loss {
+    let rule = format!("udp dport {ROCE_PORT} numgen random mod {count} == 0 drop");
+    let hook = |hook| format!("type filter hook {hook} device \"tap0\" priority 0; {rule};");
+    let chains = format!(
+        "table netdev rxe {{\nchain in {{ {} }}\nchain out {{ {} }}\n}}",
+        hook("ingress"),
+        hook("egress")
+    );
+    let status = Command::new("nft").arg(chains).status().expect("nft is installed");
+    assert!(status.success(), "nft refused the rules");
+    Loss
 }
 
 /// Removes the rules when it is dropped.

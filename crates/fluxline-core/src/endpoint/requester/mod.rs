@@ -59,6 +59,8 @@ pub(super) struct Requester {
     asking: Asking,
     /// Imports that the peer reported as withdrawn.
     pub withdrawn: Vec<RemoteId>,
+    /// Reads and atomics in flight at most: the peer may take fewer than [`READS_MAX`].
+    pub reads_max: usize,
 }
 
 impl Requester {
@@ -74,6 +76,7 @@ impl Requester {
             timer: RetryTimer::new(),
             budget: Budget::new(terms),
             asking: Asking::new(peer_kind),
+            reads_max: READS_MAX,
             withdrawn: Vec::new(),
         }
     }
@@ -178,7 +181,7 @@ impl Requester {
                 _ => {}
             }
             let needs_answer = posted.needs_answer();
-            if needs_answer && self.in_flight.reads() >= READS_MAX {
+            if needs_answer && self.in_flight.reads() >= self.reads_max {
                 return false;
             }
             let NextPart { part, bytes, .. } = self.shape.next_part(posted);
