@@ -76,9 +76,9 @@ fn clusters() {
             let _ = joined.pair.left.post(joined.left, tag, put);
             let at = Target { remote, offset: 0 };
             let _ = joined.pair.left.post(joined.left, 100 + tag, Work::FetchAdd { at, add: 1 });
-            (0..100).for_each(|_| joined.turn());
+            (0..100).for_each(|_| drop(joined.turn()));
         }
-        (0..100_000).for_each(|_| joined.turn());
+        (0..100_000).for_each(|_| drop(joined.turn()));
         let (print, at) = (cluster.fingerprint(), cluster.now());
         println!("{print} {at:?} {:?} {keys}", cluster.counts(0).requester);
     }
