@@ -16,9 +16,9 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use fluxline_sim::network::{CreditUnit, Loaded, NetworkConfig, Ways};
-use fluxline_sim::sweep::{self, Criterion, Detail, Limits, Outcome, measure, saturation};
-use fluxline_sim::traffic::{Arrivals, Pattern, Plan, Size};
+use fluxline_sim::load::sweep::{self, Criterion, Detail, Limits, Outcome, measure, saturation};
+use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size};
+use fluxline_sim::net::router::{CreditUnit, Loaded, NetworkConfig, Ways};
 use fluxline_sim::{Agenda, Duration};
 
 /// BookSim2: load, mean latency \[cycles\], million packet-link-hops a CPU second. Source:

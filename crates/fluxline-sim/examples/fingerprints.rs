@@ -6,10 +6,11 @@
 use fluxline_core::fabric::conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Target, Work};
 use fluxline_core::{Moment, Span};
-use fluxline_sim::clock;
-use fluxline_sim::cluster::Cluster;
+use fluxline_sim::net::sci;
+use fluxline_sim::net::sci::clock;
 use fluxline_sim::scenario::Scenario;
-use fluxline_sim::{Duration, reproduce, sci};
+use fluxline_sim::world::Cluster;
+use fluxline_sim::{Duration, reproduce};
 
 const NETWORKS: [&str; 6] = [
     "[network]\nkind = \"sci-ring\"\nnodes = 5",
@@ -76,9 +77,9 @@ fn clusters() {
             let _ = joined.pair.left.post(joined.left, tag, put);
             let at = Target { remote, offset: 0 };
             let _ = joined.pair.left.post(joined.left, 100 + tag, Work::FetchAdd { at, add: 1 });
-            (0..100).for_each(|_| drop(joined.turn()));
+            (0..100).for_each(|_| _ = joined.turn());
         }
-        (0..100_000).for_each(|_| drop(joined.turn()));
+        (0..100_000).for_each(|_| _ = joined.turn());
         let (print, at) = (cluster.fingerprint(), cluster.now());
         println!("{print} {at:?} {:?} {keys}", cluster.counts(0).requester);
     }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::cluster::requester::Times;
-use crate::cluster::{Cluster, ClusterError, Config, Fault, Link, Misfortune};
-use crate::dump;
+use crate::core::dump;
 use crate::host::{self, preset};
-use crate::sci::{self, NodeId, Topology};
+use crate::net::sci::{self, NodeId, Topology};
+use crate::world::requester::Times;
+use crate::world::{Cluster, ClusterError, Config, Fault, Link, Misfortune};
 use crate::{Duration, Instant};
 
 /// The reason why a URL could not be opened, in one sentence.
@@ -86,7 +86,7 @@ impl Cluster {
     ///
     /// ```
     /// use fluxline_core::fabric::Fabric;
-    /// use fluxline_sim::cluster::Cluster;
+    /// use fluxline_sim::world::Cluster;
     ///
     /// let cluster = Cluster::open("sim:sci?nodes=4&model=lc3&seed=7")?;
     /// assert_eq!(cluster.node(3).capabilities().link, "sim:sci");
@@ -117,7 +117,7 @@ pub fn config(url: &str) -> Result<Config, OpenError> {
     let seed = keys.number("seed", 1, "a whole number")?;
     let faults = keys.faults()?;
     let (host, crossover) = keys.host()?;
-    let most = crate::cluster::OPERATION_BYTES_MAX;
+    let most = crate::world::OPERATION_BYTES_MAX;
     let expected = "how many bytes, at most 16777216";
     let crossover_bytes = keys.number("crossover", crossover, expected)?;
     if crossover_bytes > most {
@@ -329,7 +329,7 @@ fn misfortune(kind: &str, value: &str) -> Option<Fault> {
 #[cfg(test)]
 mod tests {
     use super::{Link, Topology, config};
-    use crate::cluster::{Cluster, Misfortune};
+    use crate::world::{Cluster, Misfortune};
 
     #[test]
     fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {

@@ -8,7 +8,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::{Moment, Span};
 use fluxline_sim::Fingerprint;
-use fluxline_sim::cluster::{Cluster, Program, Step};
+use fluxline_sim::world::{Cluster, Program, Step};
 
 fn seed() -> u64 {
     let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());

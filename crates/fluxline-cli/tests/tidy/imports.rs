@@ -225,11 +225,11 @@ fn ringlets_and_tori_import_no_extra_of_the_simulator() {
         .collect();
     let is_extra = |module: &Module| {
         let path = module.join("/");
-        ["clock", "sci/coherence", "cluster"].iter().any(|extra| path.starts_with(extra))
+        ["net/sci/clock", "net/sci/coherence", "world"].iter().any(|extra| path.starts_with(extra))
     };
     let mut problems = Vec::new();
     for (from, targets) in graph(&sources).iter().filter(|(from, _)| !is_extra(from)) {
-        if from[0] == "sci" || from[0] == "network" {
+        if from[0] == "net" {
             let extras = targets.iter().filter(|target| is_extra(target));
             problems.extend(extras.map(|to| format!("{} -> {}", from.join("/"), to.join("/"))));
         }

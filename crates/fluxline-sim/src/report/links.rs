@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::results::LinkGrid;
+use crate::load::sweep::LinkUtilisation;
 use crate::scenario::{Kind, Scenario};
-use crate::sweep::LinkUtilisation;
 
 /// Returns the links of a network as grids, one per direction. A link is shown at the node that it
 /// leaves.
@@ -83,8 +83,8 @@ fn list(links: &[LinkUtilisation]) -> LinkGrid {
 #[cfg(test)]
 mod tests {
     use super::grids;
+    use crate::load::sweep::LinkUtilisation;
     use crate::scenario::{Kind, Scenario};
-    use crate::sweep::LinkUtilisation;
 
     fn scenario(kind: Kind, side: u32) -> Scenario {
         let mut scenario = Scenario::default();

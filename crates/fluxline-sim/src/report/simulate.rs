@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use super::links;
 use super::results::{Latency, Point, Results, Saturation};
 use crate::Fingerprint;
+use crate::load::sweep::{self, Progress, WarmUp};
 use crate::scenario::{Measured, Refused, Scenario};
-use crate::sweep::{self, Progress, WarmUp};
 
 /// The stage of a simulation, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

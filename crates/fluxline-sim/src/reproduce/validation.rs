@@ -7,7 +7,7 @@ mod closed;
 
 use std::ops::RangeInclusive;
 
-use crate::sci::{Command, Config, ConfigError, Retry, Topology};
+use crate::net::sci::{Command, Config, ConfigError, Retry, Topology};
 use closed::{Closed, Plan};
 
 /// One expectation.

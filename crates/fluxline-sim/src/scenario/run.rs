@@ -3,12 +3,13 @@
 use std::io::Write;
 
 use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
-use crate::dump::Dump;
-use crate::network::{CreditUnit, Dateline, Dimension, Loaded, NetworkConfig, Ways, Wrap};
-use crate::sweep::{Criterion, Detail, Experiment, Limits, Outcome, measure, saturation};
-use crate::trace::{self, Trace};
-use crate::traffic::{self, BuildOrder, Pattern, Plan, Size};
-use crate::{Agenda, Clock, Duration, Fingerprint, Instant, model};
+use crate::core::dump::Dump;
+use crate::core::model;
+use crate::core::trace::{self, Trace};
+use crate::load::sweep::{Criterion, Detail, Experiment, Limits, Outcome, measure, saturation};
+use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size};
+use crate::net::router::{CreditUnit, Dateline, Dimension, Loaded, NetworkConfig, Ways, Wrap};
+use crate::{Agenda, Clock, Duration, Fingerprint, Instant};
 
 /// Most messages that wait at a node; later ones of an open loop are dropped. Assumed: far more
 /// than wait below saturation.

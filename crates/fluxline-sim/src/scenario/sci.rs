@@ -7,16 +7,17 @@ use std::io::Write;
 use super::network::{Preset, RetryName};
 use super::run::{Measured, SOURCE_MESSAGES, refused};
 use super::{CommandName, Kind, Refused, Scenario};
-use crate::ahead::Nearness;
-use crate::dump::Dump;
-use crate::sci::{
+use crate::core::ahead::Nearness;
+use crate::core::dump::Dump;
+use crate::core::model;
+use crate::core::trace::{self, Trace};
+use crate::load::sweep::{Detail, Experiment, LinkUse, Observer};
+use crate::load::traffic::{Arrivals, Message, Plan, Traffic};
+use crate::net::sci::{
     self, Bus, Command, Config, Faults, Network, NodeId, NodeIndex, Packet, Refusal, Report, Retry,
     SendId, Status, Topology,
 };
-use crate::sweep::{Detail, Experiment, LinkUse, Observer};
-use crate::trace::{self, Trace};
-use crate::traffic::{Arrivals, Message, Plan, Traffic};
-use crate::{Agenda, Clock, Fingerprint, Instant, Model, model};
+use crate::{Agenda, Clock, Fingerprint, Instant, Model};
 
 /// Wait of a plain retry \[symbols\]. Assumed: until the next symbol.
 const RETRY_SYMBOLS: u64 = 1;

@@ -8,7 +8,7 @@ use super::address::Address;
 use super::error::OpenError;
 use super::order;
 use super::turns::Turns;
-use crate::cluster::{Cluster, Config};
+use crate::world::{Cluster, Config};
 
 /// The worlds of this process by their names, until their last node is dropped.
 static WORLDS: Mutex<BTreeMap<String, Gathering>> = Mutex::new(BTreeMap::new());

@@ -1,7 +1,7 @@
 //! `fluxline sim presets`: the networks that a scenario can name.
 
 use fluxline_report::{Block, Cell, Page, Section, Table};
-use fluxline_sim::sci::Config;
+use fluxline_sim::net::sci::Config;
 use serde_json::json;
 
 use crate::say_text;
