@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod core;
+pub mod fabric;
 pub mod host;
 pub mod load;
 pub mod net;

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use crate::core::dump;
+use crate::core::fault::Fault;
 use crate::host::{self, preset};
+use crate::net::sci::adapter::Times;
+use crate::net::sci::cluster::{ClusterError, Config, Link};
 use crate::net::sci::{self, NodeId, Topology};
-use crate::world::requester::Times;
-use crate::world::{Cluster, ClusterError, Config, Fault, Link, Misfortune};
+use crate::world::Cluster;
 use crate::{Duration, Instant};
 
 /// The reason why a URL could not be opened, in one sentence.
@@ -93,7 +95,7 @@ impl Cluster {
     /// # Ok::<(), fluxline_sim::open::OpenError>(())
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
-        let cluster = Cluster::new(&config(url)?)?;
+        let cluster = config(url)?.build()?;
         let keys = keys_of(url)?;
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
@@ -293,7 +295,7 @@ impl<'a> Keys<'a> {
             match kind {
                 "bits" => faults.bits = chance(value, 0.01).ok_or_else(wrong)?,
                 "loss" => faults.loss = chance(value, 0.9).ok_or_else(wrong)?,
-                _ => faults.list.push(misfortune(kind, value).ok_or_else(wrong)?),
+                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
             }
         }
         Ok(faults)
@@ -304,32 +306,11 @@ fn chance(text: &str, most: f64) -> Option<f64> {
     text.parse().ok().filter(|of| (0.0..=most).contains(of))
 }
 
-/// `3@1ms`: node and time.
-fn misfortune(kind: &str, value: &str) -> Option<Fault> {
-    let (node, time) = value.split_once('@')?;
-    let node = node.parse().ok()?;
-    let what = match kind {
-        "host" => Misfortune::Host(node),
-        "power" => Misfortune::Power(node),
-        "cable" => Misfortune::Cable(node),
-        _ => return None,
-    };
-    let digits = time.trim_end_matches(|of: char| of.is_ascii_alphabetic());
-    let number: u64 = digits.parse().ok()?;
-    let after = match &time[digits.len()..] {
-        "ns" => Duration::from_ns(number),
-        "us" => Duration::from_us(number),
-        "ms" => Duration::from_us(number.checked_mul(1000)?),
-        "s" => Duration::from_us(number.checked_mul(1_000_000)?),
-        _ => return None,
-    };
-    Some(Fault { at: Instant::START + after, what })
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Link, Topology, config};
-    use crate::world::{Cluster, Misfortune};
+    use crate::core::fault::FaultKind;
+    use crate::world::Cluster;
 
     #[test]
     fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
@@ -376,7 +357,7 @@ mod tests {
                    fault=bits:1e-5,host:3@20us";
         let found = config(url).expect("right");
         assert_eq!((found.nodes, found.seed, found.crossover_bytes), (8, 9, 0));
-        assert_eq!(found.faults[0].what, Misfortune::Host(3));
+        assert_eq!(found.faults[0].kind, FaultKind::Host(3));
         assert_eq!(found.faults[0].at.as_ps(), 20_000_000);
         let Link::Network(network) = found.link else { panic!("lc3 is a network") };
         assert_eq!(network.topology, Topology::Switch { ports: 4, per_ringlet: 2 });

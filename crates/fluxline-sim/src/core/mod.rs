@@ -4,7 +4,9 @@
 pub mod agenda;
 pub mod ahead;
 pub mod dump;
+pub mod fault;
 pub mod fingerprint;
+pub mod interconnect;
 pub mod model;
 pub mod time;
 pub mod trace;

@@ -30,7 +30,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use crate::{Agenda, Instant};
+use crate::Instant;
+use crate::core::agenda::Schedule;
 
 pub use calls::{
     Access, Atomic, Call, Counters, Descriptor, Direction, FetchId, Handle, Incoming, Level,
@@ -137,7 +138,7 @@ impl Host {
     }
 
     /// Gives the program's processor a call; it is executed after all earlier calls.
-    pub fn submit<A: From<Entry>>(&mut self, call: Call, tag: Tag, agenda: &mut Agenda<A>) {
+    pub fn submit(&mut self, call: Call, tag: Tag, agenda: &mut impl Schedule<Entry>) {
         self.at(agenda, |host| host.cpu_submit(call, tag));
     }
 
@@ -171,12 +172,12 @@ impl Host {
 
     /// Ends a request of this host: its response came (with `data`), a move's echo came, or it is
     /// given up. An unknown handle is ignored: the request ended before.
-    pub fn finished<A: From<Entry>>(
+    pub fn finished(
         &mut self,
         handle: Handle,
         outcome: Outcome,
         data: Vec<u8>,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) {
         self.at(agenda, |host| host.card_finished(handle, outcome, data));
     }
@@ -190,40 +191,35 @@ impl Host {
     }
 
     /// Takes a request from the network. [`Report::Serve`] follows when the bus has carried it.
-    pub fn incoming<A: From<Entry>>(&mut self, request: Incoming, agenda: &mut Agenda<A>) {
+    pub fn incoming(&mut self, request: Incoming, agenda: &mut impl Schedule<Entry>) {
         self.at(agenda, |host| host.card_incoming(request));
     }
 
     /// Interrupts the processor after a request that the composer executed on memory.
     /// [`Report::Interrupted`] follows after the operating system's time, which the program loses.
-    pub fn interrupt<A: From<Entry>>(&mut self, number: u64, agenda: &mut Agenda<A>) {
+    pub fn interrupt(&mut self, number: u64, agenda: &mut impl Schedule<Entry>) {
         self.at(agenda, |host| host.card_signal(number));
     }
 
     /// Takes the composer's answer to a request on memory; `data` has the bytes read. The response
     /// leaves later; moves and events have no response. Unknown requests are ignored.
-    pub fn served<A: From<Entry>>(
+    pub fn served(
         &mut self,
         request: RequestId,
         status: Status,
         data: Vec<u8>,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) {
         self.at(agenda, |host| host.card_served(request, status, data));
     }
 
     /// Takes the bytes of [`Report::Fetch`]; missing bytes become zeros.
-    pub fn supply<A: From<Entry>>(
-        &mut self,
-        fetch: FetchId,
-        data: Vec<u8>,
-        agenda: &mut Agenda<A>,
-    ) {
+    pub fn supply(&mut self, fetch: FetchId, data: Vec<u8>, agenda: &mut impl Schedule<Entry>) {
         self.at(agenda, |host| host.engine_supply(fetch, data));
     }
 
     /// Handles an entry that is due.
-    pub fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
+    pub fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
         self.at(agenda, |host| match entry.step {
             Step::Cpu => host.cpu_step(),
             Step::Posted => host.posted_step(),
@@ -241,7 +237,7 @@ impl Host {
     }
 
     /// Runs `work` at the agenda's time and schedules the steps that it creates.
-    fn at<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>, work: impl FnOnce(&mut Host)) {
+    fn at(&mut self, agenda: &mut impl Schedule<Entry>, work: impl FnOnce(&mut Host)) {
         self.now = agenda.now();
         work(self);
         while let Some((at, step)) = self.due.pop_front() {

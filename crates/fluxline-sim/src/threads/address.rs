@@ -3,8 +3,8 @@
 use fluxline_core::fabric::Name;
 
 use super::error::OpenError;
+use crate::net::sci::cluster::Config;
 use crate::open;
-use crate::world::Config;
 
 /// A node's URL in parts.
 pub struct Address {

@@ -8,7 +8,8 @@ use super::address::Address;
 use super::error::OpenError;
 use super::order;
 use super::turns::Turns;
-use crate::world::{Cluster, Config};
+use crate::net::sci::cluster::Config;
+use crate::world::Cluster;
 
 /// The worlds of this process by their names, until their last node is dropped.
 static WORLDS: Mutex<BTreeMap<String, Gathering>> = Mutex::new(BTreeMap::new());

@@ -71,8 +71,7 @@ impl Cluster {
             let until = until.min();
             loop {
                 let mut world = self.world.lock();
-                let (due, due_program) =
-                    (world.agenda.next_at().map(moment), world.next_due_after(now));
+                let (due, due_program) = (world.next_at().map(moment), world.next_due_after(now));
                 let quiet = instant(now).since(since) > QUIET && until.is_none();
                 let next = due.into_iter().chain(due_program).chain(until).min();
                 let Some(next) = next.filter(|_| !quiet) else {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::core::dump::{Dump, Written};
-use crate::net::sci::Network;
 
 /// Bytes that are written at once. A choice.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -25,8 +24,8 @@ impl DumpFile {
     }
 
     /// Writes what the network has dumped so far, when that is worth a write.
-    pub fn follow(&mut self, network: &mut Network) {
-        let Some(dump) = network.dump_mut() else { return };
+    pub fn follow(&mut self, dump: Option<&mut Dump>) {
+        let Some(dump) = dump else { return };
         if dump.untaken_bytes() >= CHUNK_BYTES {
             let bytes = dump.take_bytes();
             self.write(&bytes);

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use fluxline_core::lock::Lock;
 
-use super::interrupt::{
+use super::nodes::Nodes;
+use crate::fabric::interrupt::{
     Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport,
 };
-use super::world::World;
 
 /// The interrupts of one node: those that others trigger here, and those it triggers elsewhere.
 ///
 /// Time moves by polling the node, or by [`Cluster::drive`](super::Cluster::drive), which looks at
 /// a program again when it was interrupted.
 pub struct Interrupts {
-    world: Arc<Lock<World>>,
+    world: Arc<Lock<Box<dyn Nodes>>>,
     index: usize,
 }
 
 impl Interrupts {
-    pub(super) fn new(world: Arc<Lock<World>>, index: usize) -> Interrupts {
+    pub(super) fn new(world: Arc<Lock<Box<dyn Nodes>>>, index: usize) -> Interrupts {
         Interrupts { world, index }
     }
 
@@ -28,15 +28,21 @@ impl Interrupts {
     /// # Errors
     /// [`InterruptError`]: the number is too large or taken.
     pub fn create(&mut self, number: u32) -> Result<(), InterruptError> {
-        let mut world = self.world.lock();
-        world.act(self.index, |machine, _| machine.interrupts().create(number))
+        let mut result = Ok(());
+        self.world.lock().act(self.index, &mut |_, hands| {
+            result = hands.memory().interrupts.create(number);
+        });
+        result
     }
 
     /// Removes an interrupt: later triggers are refused, unreported ones are forgotten. Returns
     /// true if it existed.
     pub fn remove(&mut self, number: u32) -> bool {
-        let mut world = self.world.lock();
-        world.act(self.index, |machine, _| machine.interrupts().remove(number))
+        let mut was_there = false;
+        self.world.lock().act(self.index, &mut |_, hands| {
+            was_there = hands.memory().interrupts.remove(number);
+        });
+        was_there
     }
 
     /// Triggers an interrupt of another node, and returns the number that
@@ -59,22 +65,26 @@ impl Interrupts {
         if number >= INTERRUPTS_MAX {
             return Err(InterruptError::Number { number });
         }
-        let to = world.address(node);
-        Ok(world.act(self.index, |machine, agenda| {
-            let (driver, mut hands) = machine.hands(agenda);
-            driver.trigger(&mut hands, to, number, condition)
-        }))
+        let mut trigger = 0;
+        world.act(self.index, &mut |driver, hands| {
+            trigger = driver.trigger(hands, node as u32, number, condition);
+        });
+        Ok(trigger)
     }
 
     /// Returns the next report, oldest first: interrupts, then ends of triggers.
     pub fn next_report(&mut self) -> Option<InterruptReport> {
-        let mut world = self.world.lock();
-        world.act(self.index, |machine, _| machine.next_interrupt())
+        let mut report = None;
+        self.world.lock().act(self.index, &mut |driver, hands| {
+            let raised = hands.memory().interrupts.next_raised();
+            report = raised.or_else(|| driver.next_triggered());
+        });
+        report
     }
 
     /// Returns the counts of the triggers that arrived here.
     #[must_use]
     pub fn counts(&self) -> InterruptCounts {
-        self.world.lock().machine(self.index).interrupt_counts()
+        self.world.lock().memory(self.index).interrupts.counts()
     }
 }

@@ -1,169 +1,63 @@
-//! A cluster of nodes on SCI as a [`Fabric`](fluxline_core::fabric::Fabric), in virtual time.
+//! Worlds of nodes in virtual time, each node with a [`Fabric`](fluxline_core::fabric::Fabric).
 //!
-//! ```text
-//!   program      Fabric: put, get, atomics, messages ............ node.rs, driver.rs
-//!   driver       connections, order, completion, rights ......... driver/, endpoint.rs
-//!   mailbox      what drivers tell each other, as remote writes . message.rs
-//!   host         stores or DMA, and what they cost .............. mover.rs, crate::host
-//!   adapter      transactions: ids, answers, repetition ......... requester.rs, responder.rs
-//!   memory       48 bits of address, who may touch what ......... space.rs
-//!   interrupts   numbers that other nodes raise ................. interrupt.rs, interrupts.rs
-//!   network      packets on ringlets ............................ wire.rs, crate::sci
-//! ```
-//!
-//! The bytes really move: a put's are in packets of at most 64 bytes, which can be lost, and are in
-//! the owner's memory when the host's bus has carried them. docs/simulation/fabric.md has what the
-//! model adds to SCI, and what it leaves out.
+//! A [`World`] joins adapters of one kind by their network; its nodes and programs see a
+//! [`Cluster`], whatever the network is. `crate::fabric` has the parts of a node.
 
-mod address;
 mod drive;
-mod driver;
 mod dump_file;
-mod endpoint;
-mod entry;
-mod fault;
-mod interrupt;
 #[cfg(test)]
 mod interrupt_tests;
 mod interrupts;
 mod look;
 mod machine;
-mod message;
 mod moments;
-mod mover;
 mod node;
-mod plain_link;
-pub mod requester;
-pub mod responder;
-mod space;
-#[cfg(test)]
-mod transaction_tests;
+mod nodes;
+mod platform;
 mod window;
-mod wire;
+#[expect(clippy::module_inception, reason = "a world is the main part of its folder")]
 mod world;
-
-pub use drive::{Program, Stalled, Step};
-pub use endpoint::OPERATION_BYTES_MAX;
-pub use fault::{Fault, Misfortune};
-pub use interrupt::{
-    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport, TriggerError,
-};
-pub use interrupts::Interrupts;
-pub use machine::Counts;
-pub use node::Node;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use fluxline_core::Moment;
+use fluxline_core::fabric::Capabilities;
 use fluxline_core::lock::Lock;
 
+pub use crate::fabric::OPERATION_BYTES_MAX;
+pub use crate::fabric::adapter::Counts;
+pub use crate::fabric::interrupt::{
+    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport, TriggerError,
+};
+pub use drive::{Program, Stalled, Step};
+pub use interrupts::Interrupts;
+pub use node::Node;
+pub use platform::{Due, Entry, Platform, WireEntry};
+pub use world::World;
+
+use crate::Fingerprint;
 use crate::core::dump::{self, Dump};
-use crate::host::{self, Host};
-use crate::net::sci::{self, ConfigError, Network, NodeId};
-use crate::{Duration, Fingerprint};
-use entry::Entry;
-use wire::Wire;
-use world::World;
-
-/// The configuration of a cluster.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// Nodes, of which there are at least 2.
-    pub nodes: usize,
-    /// Each node's machine. Stores are always sent as writes, which are answered, even if the card
-    /// could send moves: without an answer, the sender does not know that the bytes are in place.
-    pub host: host::Config,
-    /// The link between the nodes.
-    pub link: Link,
-    /// The seed of a plain link; a network has its own.
-    pub seed: u64,
-    /// Puts and gets of more than this go by the DMA engine \[byte\].
-    pub crossover_bytes: u64,
-    /// Of the transaction layer.
-    pub times: requester::Times,
-    /// The faults, with their times.
-    pub faults: Vec<Fault>,
-}
-
-/// The link between the nodes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Link {
-    /// A fixed delay; each packet and each echo is lost with a chance.
-    Plain {
-        /// One way.
-        delay: Duration,
-        /// The chance.
-        loss: f64,
-    },
-    /// An SCI network; its first nodes are the cluster's.
-    Network(sci::Config),
-}
-
-/// A reason why a cluster cannot be built, in one sentence.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ClusterError {
-    /// The network's.
-    #[error("the network: {0}")]
-    Network(#[from] ConfigError),
-    /// The host's.
-    #[error("{0}")]
-    Host(#[from] host::config::BadConfig),
-    /// Too few nodes, or more than the network has.
-    #[error("a cluster has 2 to {most} nodes here, not {nodes}")]
-    Nodes {
-        /// The number requested.
-        nodes: usize,
-        /// The largest possible number.
-        most: usize,
-    },
-    /// A fault of a node that does not exist.
-    #[error("a fault names node {node}, but nodes are 0 to {last}")]
-    Fault {
-        /// The node.
-        node: usize,
-        /// The last.
-        last: usize,
-    },
-}
-
-/// The most nodes: each has a host of some kilobytes. A choice.
-const NODES_MAX: usize = 4096;
+use nodes::Nodes;
 
 /// Nodes that can reach each other, and their time.
 pub struct Cluster {
-    world: Arc<Lock<World>>,
-    crossover_bytes: u64,
+    world: Arc<Lock<Box<dyn Nodes>>>,
+    capabilities: Capabilities,
 }
 
 impl Cluster {
-    /// Puts a cluster together. Errors: [`ClusterError`].
-    pub fn new(config: &Config) -> Result<Cluster, ClusterError> {
-        let (wire, ids) = wire_of(config)?;
-        let most = ids.len().min(NODES_MAX);
-        if !(2..=most).contains(&config.nodes) {
-            return Err(ClusterError::Nodes { nodes: config.nodes, most });
-        }
-        let mut host = config.host.clone();
-        host.card.posting = host::config::Posting::Write;
-        let machine = |number: usize| {
-            let host = Host::new(number as u32, host.clone())?;
-            let mover = mover::Mover::new(config.crossover_bytes);
-            Ok(machine::Machine::new(number, &ids, host, mover, config.times))
-        };
-        let machines: Result<Vec<_>, ClusterError> = (0..config.nodes).map(machine).collect();
-        let mut world = World::new(wire, machines?);
-        for fault in &config.faults {
-            let (Misfortune::Host(node) | Misfortune::Power(node) | Misfortune::Cable(node)) =
-                fault.what;
-            if node >= config.nodes {
-                return Err(ClusterError::Fault { node, last: config.nodes - 1 });
-            }
-            world.agenda.schedule(fault.at, Entry::Fault(fault.what));
-        }
-        let world = Arc::new(Lock::new(world));
-        Ok(Cluster { world, crossover_bytes: config.crossover_bytes })
+    /// Makes the nodes of a world ready for programs. `link` is the name of the link; puts and gets
+    /// of more than `crossover_bytes` go by the DMA engine of its adapters.
+    #[must_use]
+    pub fn of<A: Platform>(world: World<A>, link: &'static str, crossover_bytes: u64) -> Cluster
+    where
+        A::Wire: Send,
+    {
+        let world: Box<dyn Nodes> = Box::new(world);
+        let capabilities = node::capabilities(link, crossover_bytes);
+        Cluster { world: Arc::new(Lock::new(world)), capabilities }
     }
 
     /// Returns the number of nodes.
@@ -179,7 +73,7 @@ impl Cluster {
     #[must_use]
     pub fn node(&self, index: usize) -> Node {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
-        Node::new(Arc::clone(&self.world), index, node::capabilities(self.crossover_bytes))
+        Node::new(Arc::clone(&self.world), index, self.capabilities.clone())
     }
 
     /// Returns the remote interrupts of a node, by its index; its program uses them beside the
@@ -196,13 +90,13 @@ impl Cluster {
     /// Virtual time.
     #[must_use]
     pub fn now(&self) -> Moment {
-        moments::moment(self.world.lock().agenda.now())
+        moments::moment(self.world.lock().now())
     }
 
     /// Equal when two runs did the same.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        self.world.lock().fingerprint
+        self.world.lock().fingerprint()
     }
 
     /// Returns the counts of a node's adapter.
@@ -211,12 +105,15 @@ impl Cluster {
     /// When the index is not below the number of nodes.
     #[must_use]
     pub fn counts(&self, index: usize) -> Counts {
-        self.world.lock().machine(index).counts()
+        self.world.lock().counts(index)
     }
 
-    /// Checks that every packet of the network is in exactly one place, by the equations of
-    /// `sci::Network`.
-    pub fn check_conservation(&self) -> Result<(), sci::Unbalanced> {
+    /// Checks that every frame of the network is in exactly one place, by the equations of the
+    /// network.
+    ///
+    /// # Errors
+    /// The defect, in one sentence.
+    pub fn check_conservation(&self) -> Result<(), String> {
         self.world.lock().check_conservation()
     }
 
@@ -242,24 +139,5 @@ impl Cluster {
     #[must_use]
     pub fn transactions_open(&self) -> usize {
         self.world.lock().transactions_open()
-    }
-}
-
-fn wire_of(config: &Config) -> Result<(Wire, Vec<NodeId>), ConfigError> {
-    match &config.link {
-        Link::Plain { delay, loss } => {
-            let ids: Vec<NodeId> =
-                (0..config.nodes.min(NODES_MAX)).map(|node| NodeId(node as u16)).collect();
-            let link = plain_link::PlainLink::new(&ids, *delay, *loss, config.seed);
-            Ok((Wire::Plain(link), ids))
-        }
-        Link::Network(network) => {
-            let wire = Wire::Network(Box::new(Network::new(network)?));
-            let hosts = match network.topology {
-                sci::Topology::Switch { .. } => network.addresses.len().saturating_sub(1),
-                _ => network.addresses.len(),
-            };
-            Ok((wire, network.addresses[..hosts].to_vec()))
-        }
     }
 }

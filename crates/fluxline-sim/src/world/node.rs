@@ -12,11 +12,12 @@ use fluxline_core::fabric::{
 use fluxline_core::lock::Lock;
 use fluxline_core::{Moment, Span};
 
-use super::driver::{ENDPOINTS_MAX, REGIONS_MAX};
-use super::endpoint::{OPERATION_BYTES_MAX, QUEUE_MAX};
 use super::moments::{instant, moment};
-use super::world::World;
+use super::nodes::Nodes;
 use crate::Duration;
+use crate::fabric::adapter::Hands;
+use crate::fabric::driver::{Driver, ENDPOINTS_MAX, REGIONS_MAX};
+use crate::fabric::{OPERATION_BYTES_MAX, QUEUE_MAX};
 
 /// The largest region \[byte\]: more would only wait for the machine that simulates. A choice.
 const REGION_BYTES_MAX: u64 = 1 << 40;
@@ -29,17 +30,18 @@ const WINDOW_PS_PER_BYTE: u64 = 12_500;
 
 /// A node of a simulated cluster. Its name is its index: `0`, `1`, and so on.
 pub struct Node {
-    world: Arc<Lock<World>>,
+    world: Arc<Lock<Box<dyn Nodes>>>,
     index: usize,
     capabilities: Capabilities,
     /// Bytes stored through windows since they were charged.
     through_windows: Arc<AtomicU64>,
 }
 
-/// Returns the capabilities of nodes on SCI.
-pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
+/// Returns the capabilities of nodes on the link of this name, whose adapters use their DMA engine
+/// for puts and gets of more than `crossover_bytes`.
+pub(super) fn capabilities(link: &'static str, crossover_bytes: u64) -> Capabilities {
     Capabilities {
-        link: "sim:sci",
+        link,
         operation_bytes_max: OPERATION_BYTES_MAX,
         region_bytes_max: REGION_BYTES_MAX,
         regions_max: REGIONS_MAX,
@@ -54,31 +56,32 @@ pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
 }
 
 impl Node {
-    pub(super) fn new(world: Arc<Lock<World>>, index: usize, capabilities: Capabilities) -> Node {
+    pub(super) fn new(
+        world: Arc<Lock<Box<dyn Nodes>>>,
+        index: usize,
+        capabilities: Capabilities,
+    ) -> Node {
         Node { world, index, capabilities, through_windows: Arc::default() }
     }
 
     /// Lets the driver do something, and settles what follows.
-    fn act<T>(
-        &mut self,
-        work: impl FnOnce(&mut super::driver::Driver, &mut super::driver::Hands<'_>) -> T,
-    ) -> T {
+    fn act<T>(&mut self, work: impl FnOnce(&mut Driver, &mut dyn Hands) -> T) -> T {
         let stored = self.through_windows.swap(0, Ordering::Relaxed);
-        let mut world = self.world.lock();
-        world.act(self.index, |machine, agenda| {
+        let (mut work, mut result) = (Some(work), None);
+        self.world.lock().act(self.index, &mut |driver, hands| {
             if stored > 0 {
-                machine.compute(Duration::from_ps(WINDOW_PS_PER_BYTE).times(stored), agenda);
+                hands.compute(Duration::from_ps(WINDOW_PS_PER_BYTE).times(stored));
             }
-            let (driver, mut hands) = machine.hands(agenda);
-            work(driver, &mut hands)
-        })
+            result = work.take().map(|work| work(driver, hands));
+        });
+        result.expect("a world lets the driver act once")
     }
 }
 
 impl Drop for Node {
     /// Dropping a node switches it off: its peers notice the silence.
     fn drop(&mut self) {
-        self.world.lock().act(self.index, |machine, _| machine.die());
+        self.world.lock().switch_off(self.index);
     }
 }
 
@@ -93,10 +96,10 @@ impl Fabric for Node {
             return Err(RegisterError::Size { bytes, max });
         }
         self.act(|_, hands| {
-            if hands.space.regions() >= REGIONS_MAX as usize {
+            if hands.memory().regions() >= REGIONS_MAX as usize {
                 return Err(RegisterError::TooMany { max: REGIONS_MAX });
             }
-            hands.space.register(bytes).ok_or_else(|| RegisterError::Memory {
+            hands.memory().register(bytes).ok_or_else(|| RegisterError::Memory {
                 bytes,
                 reason: "there is not so much memory, or address".into(),
             })
@@ -105,10 +108,11 @@ impl Fabric for Node {
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
         self.act(|_, hands| {
-            if hands.space.exported(name.as_str()).is_some() {
+            if hands.memory().exported(name.as_str()).is_some() {
                 return Err(ExportError::NameTaken { name });
             }
-            let found = hands.space.region_mut(region).map_err(|_| ExportError::UnknownRegion)?;
+            let found =
+                hands.memory().region_mut(region).map_err(|_| ExportError::UnknownRegion)?;
             if let Some((name, _)) = &found.exported {
                 return Err(ExportError::Exported { name: name.clone() });
             }
@@ -119,7 +123,7 @@ impl Fabric for Node {
 
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
         self.act(|_, hands| {
-            let found = hands.space.region_mut(region)?;
+            let found = hands.memory().region_mut(region)?;
             (found.withdrawn, found.exported) = (true, None);
             Ok(())
         })
@@ -127,7 +131,7 @@ impl Fabric for Node {
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
         let world = self.world.lock();
-        let words = Arc::clone(&world.machine(self.index).space().region(region)?.words);
+        let words = world.region_words(self.index, region)?;
         Ok(Arc::new(View { words, rights: Rights::ALL }))
     }
 
@@ -142,12 +146,11 @@ impl Fabric for Node {
             let expected = "write another node's number, counted from 0";
             return Err(ConnectError::Name { peer: peer.to_owned(), expected });
         };
-        let address = self.world.lock().address(index);
         self.act(|driver, hands| {
             if driver.endpoints_open() >= ENDPOINTS_MAX as usize {
                 return Err(ConnectError::TooMany { max: ENDPOINTS_MAX });
             }
-            Ok(driver.connect(hands, address, reliability))
+            Ok(driver.connect(hands, index as u32, reliability))
         })
     }
 
@@ -166,7 +169,7 @@ impl Fabric for Node {
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
         let world = self.world.lock();
-        let import = world.machine(self.index).driver.imported(remote);
+        let import = world.driver(self.index).imported(remote);
         let (peer, offset, rights) = import.ok_or(AccessError::UnknownRegion)?;
         let words = world.words_at(peer, offset).ok_or(AccessError::UnknownRegion)?;
         let view = View { words, rights };
@@ -188,7 +191,7 @@ impl Fabric for Node {
     }
 
     fn now(&self) -> Moment {
-        moment(self.world.lock().agenda.now())
+        moment(self.world.lock().now())
     }
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {
@@ -199,7 +202,7 @@ impl Fabric for Node {
 
     fn deadline(&self) -> Option<Moment> {
         let world = self.world.lock();
-        let told = world.machine(self.index).driver.next_completion_at();
-        told.into_iter().chain(world.agenda.next_at()).min().map(moment)
+        let due = world.look(self.index).next_completion_at;
+        due.into_iter().chain(world.next_at()).min().map(moment)
     }
 }

@@ -17,6 +17,25 @@ pub struct Agenda<E> {
     queue: Calendar<E>,
 }
 
+/// The agenda as one part of a model sees it: the time, and entries of its own.
+pub trait Schedule<T> {
+    /// Returns the time.
+    fn now(&self) -> Instant;
+
+    /// Adds an entry at `at`; a past time counts as now.
+    fn schedule(&mut self, at: Instant, entry: T);
+}
+
+impl<T, E: From<T>> Schedule<T> for Agenda<E> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn schedule(&mut self, at: Instant, entry: T) {
+        Agenda::schedule(self, at, entry);
+    }
+}
+
 impl<E> Default for Agenda<E> {
     fn default() -> Agenda<E> {
         Agenda { now: Instant::START, number: 0, queue: Calendar::default() }

@@ -10,13 +10,11 @@
 use super::{NodeId, Packet};
 use crate::core::model;
 
+pub use crate::core::interconnect::SendId;
+
 /// A node by its index in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
-
-/// A send: unique within a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SendId(pub u64);
 
 /// The priority of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

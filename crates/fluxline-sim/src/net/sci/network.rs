@@ -394,6 +394,20 @@ impl Network {
         self.flush(agenda);
     }
 
+    /// Plugs the cable behind ring port `port` of `node` in again. A ringlet that was dead is used
+    /// again; the sends that it lost are not repeated.
+    pub fn mend_cable<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        port: u32,
+        agenda: &mut Agenda<A>,
+    ) {
+        let tick = self.ticks.running(agenda.now());
+        let at = self.ports_of(node).start + port;
+        self.rings.mend(at, tick);
+        self.flush(agenda);
+    }
+
     /// Kills a node: it no longer takes or passes packets, and its sends are reported as lost.
     pub fn kill_node<A: From<Entry>>(&mut self, node: NodeIndex, agenda: &mut Agenda<A>) {
         let tick = self.ticks.running(agenda.now());

@@ -299,4 +299,24 @@ impl Rings {
         }
         self.watch(self.ports[at as usize].ring, tick);
     }
+
+    /// Joins the cable behind a port again. Toggles and go bits were lost with it: they start anew.
+    /// The cables of a port without power stay cut.
+    pub fn mend(&mut self, at: u32, tick: u64) {
+        let port = &mut self.ports[at as usize];
+        let (ring, downstream) = (port.ring, port.downstream);
+        if !port.cut || port.dead || self.ports[downstream as usize].dead {
+            return;
+        }
+        self.ports[at as usize].cut = false;
+        let ringlet = &mut self.ringlets[ring as usize];
+        (ringlet.dead, ringlet.toggled_at) = (false, None);
+        if ringlet.allocating {
+            self.begin_rounds(at, tick);
+        }
+        self.watch(ring, tick);
+        for at in self.ringlets[ring as usize].ports.clone() {
+            self.plan(at, tick);
+        }
+    }
 }

@@ -5,16 +5,14 @@
 
 use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
 
-use super::{Driver, Hands, Purpose, Then};
+use super::{Driver, Purpose, Then};
 use crate::Duration;
+use crate::fabric::adapter::{Action, Failure, Hands, Repeat};
+use crate::fabric::address::AddressRange;
+use crate::fabric::endpoint::{Act, Queued, Running};
+use crate::fabric::interrupt::{InterruptReport, TriggerError};
+use crate::fabric::message::Message;
 use crate::host;
-use crate::world::address::{AddressRange, RemoteAddress};
-use crate::world::endpoint::{Act, Queued, Running};
-use crate::world::entry::Entry;
-use crate::world::interrupt::{InterruptReport, TriggerError};
-use crate::world::message::Message;
-use crate::world::mover::{Action, Failure, Moved};
-use crate::world::requester::Repeat;
 
 /// A message for which no buffer came for so long completes as [`Status::NoBuffer`]. A choice,
 /// the same as on other links.
@@ -32,7 +30,7 @@ enum Begun {
 
 impl Driver {
     /// Begins what can begin.
-    pub fn advance(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId) {
+    pub fn advance(&mut self, hands: &mut dyn Hands, endpoint: EndpointId) {
         loop {
             let Some(end) = self.open(endpoint) else { return };
             if end.running.is_some() {
@@ -50,10 +48,8 @@ impl Driver {
                     let end = &mut self.endpoints[endpoint.0 as usize];
                     end.queue.push_front(queued);
                     if end.waits_since.is_none() {
-                        end.waits_since = Some(hands.agenda.now());
-                        let node = self.number as u32;
-                        let entry = Entry::NoBuffer { node, endpoint: endpoint.0 };
-                        hands.agenda.schedule_after(NO_BUFFER_WAIT, entry);
+                        end.waits_since = Some(hands.now());
+                        hands.wait_for_buffer(endpoint, NO_BUFFER_WAIT);
                     }
                     return;
                 }
@@ -61,35 +57,29 @@ impl Driver {
         }
     }
 
-    fn begin(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, queued: &Queued) -> Begun {
+    fn begin(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: &Queued) -> Begun {
         let end = &mut self.endpoints[endpoint.0 as usize];
         let peer = end.peer;
-        let (offset, action) = match &queued.act {
+        let action = match &queued.act {
             Act::Flush => return Begun::Ended(end.failed.take().map_or(Ok(0), Err)),
             Act::Send { .. } => return self.begin_message(hands, endpoint, queued),
-            Act::Put { from, to, notify } => match from.take(hands.space, u64::MAX) {
+            Act::Put { from, to, notify } => match from.take(hands.memory(), u64::MAX) {
                 Err(status) => return Begun::Ended(Err(status)),
                 Ok(bytes) if bytes.is_empty() => {
                     self.notify(hands, endpoint, *to, *notify);
                     return Begun::Ended(Ok(0));
                 }
-                Ok(bytes) => (to.offset, Action::Write(bytes)),
+                Ok(data) => Action::Write { offset: to.offset, data },
             },
             Act::Get { from, .. } if from.bytes == 0 => return Begun::Ended(Ok(0)),
-            Act::Get { from, .. } => (from.offset, Action::Read(from.bytes)),
-            Act::FetchAdd { at, add } => (*at, Action::FetchAdd(*add)),
-            Act::CompareSwap { at, expected, desired } => {
-                (*at, Action::CompareSwap(*expected, *desired))
+            Act::Get { from, .. } => Action::Read { offset: from.offset, bytes: from.bytes },
+            Act::FetchAdd { at, add } => Action::FetchAdd { offset: *at, add: *add },
+            &Act::CompareSwap { at: offset, expected, desired } => {
+                Action::CompareSwap { offset, expected, desired }
             }
         };
         let repeat = self.repeat(endpoint);
-        Begun::Under(self.submit(
-            hands,
-            Purpose::Work(endpoint),
-            RemoteAddress { node: peer, offset },
-            action,
-            repeat,
-        ))
+        Begun::Under(self.submit(hands, Purpose::Work(endpoint), peer, action, repeat))
     }
 
     fn repeat(&self, endpoint: EndpointId) -> Repeat {
@@ -102,7 +92,7 @@ impl Driver {
     /// A message goes straight into the buffer that the peer has named.
     fn begin_message(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         queued: &Queued,
     ) -> Begun {
@@ -111,16 +101,15 @@ impl Driver {
         let Act::Send { from } = &queued.act else { return Begun::Ended(Ok(0)) };
         let Some(&buffer) = end.buffers.front() else { return Begun::Waits };
         end.waits_since = None;
-        match from.take(hands.space, buffer.bytes) {
+        match from.take(hands.memory(), buffer.bytes) {
             Err(status) => Begun::Ended(Err(status)),
             Ok(bytes) if bytes.is_empty() => {
                 self.message_written(hands, endpoint, from.bytes(), Ok(()));
                 Begun::Under(0)
             }
-            Ok(bytes) => {
-                let to = RemoteAddress { node: end.peer, offset: buffer.offset };
-                let action = Action::Write(bytes);
-                Begun::Under(self.submit(hands, Purpose::Work(endpoint), to, action, repeat))
+            Ok(data) => {
+                let (peer, action) = (end.peer, Action::Write { offset: buffer.offset, data });
+                Begun::Under(self.submit(hands, Purpose::Work(endpoint), peer, action, repeat))
             }
         }
     }
@@ -129,7 +118,7 @@ impl Driver {
     /// and completes the work.
     fn message_written(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         of: u64,
         result: Result<(), Failure>,
@@ -150,7 +139,7 @@ impl Driver {
 
     fn notify(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         place: AddressRange,
         notify: Option<u32>,
@@ -163,38 +152,29 @@ impl Driver {
         }
     }
 
-    /// A job of the mover got on.
-    pub fn moved(&mut self, hands: &mut Hands<'_>, moved: Moved) {
-        match moved {
-            Moved::Copied { job } => self.copied(job),
-            Moved::Ended { job, result } => match self.jobs.remove(&job) {
-                Some(Purpose::Work(endpoint)) => self.work_ended(hands, endpoint, job, result),
-                Some(Purpose::Message(peer, number, then)) if result.is_ok() => {
-                    if let Some(outbox) = self.mail.get_mut(&peer) {
-                        outbox.open.remove(&number);
-                    }
-                    if let Then::End(endpoint, status) = then {
-                        let ended = if status == Status::Done { Ok(0) } else { Err(status) };
-                        self.end_running(hands, endpoint, ended);
-                    }
-                    self.write_mail(hands, peer);
-                }
-                Some(Purpose::Trigger) => {
-                    self.progress += 1;
-                    let result = result.map(|_| ()).map_err(|failure| match failure {
-                        Failure::Refused(_) => TriggerError::NoSuchInterrupt,
-                        Failure::Lost => TriggerError::NoAnswer,
-                    });
-                    self.triggered.push_back(InterruptReport::Triggered { trigger: job, result });
-                }
-                // A message that could not be written: its peer is about to be given up.
-                Some(Purpose::Message(..)) | None => {}
-            },
+    /// Handles the end of a job.
+    pub fn job_ended(&mut self, hands: &mut dyn Hands, job: u64, result: Result<Vec<u8>, Failure>) {
+        match self.jobs.remove(&job) {
+            Some(Purpose::Work(endpoint)) => self.work_ended(hands, endpoint, job, result),
+            Some(Purpose::Message(Then::End(endpoint, status))) if result.is_ok() => {
+                let ended = if status == Status::Done { Ok(0) } else { Err(status) };
+                self.end_running(hands, endpoint, ended);
+            }
+            Some(Purpose::Trigger) => {
+                self.progress += 1;
+                let result = result.map(|_| ()).map_err(|failure| match failure {
+                    Failure::Refused(_) => TriggerError::NoSuchInterrupt,
+                    Failure::Lost => TriggerError::NoAnswer,
+                });
+                self.triggered.push_back(InterruptReport::Triggered { trigger: job, result });
+            }
+            // A message that could not be brought: its peer is about to be given up.
+            Some(Purpose::Message(_)) | None => {}
         }
     }
 
     /// Handles a put whose bytes are on their way: completes it if the program asked only for that.
-    fn copied(&mut self, job: u64) {
+    pub fn copied(&mut self, job: u64) {
         let Some(&Purpose::Work(endpoint)) = self.jobs.get(&job) else { return };
         let Some(end) = self.open(endpoint) else { return };
         let reliable = end.reliability == Reliability::Reliable;
@@ -211,7 +191,7 @@ impl Driver {
 
     fn work_ended(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         job: u64,
         result: Result<Vec<u8>, Failure>,
@@ -240,7 +220,7 @@ impl Driver {
                 result.map(|_| 0).map_err(status_of)
             }
             Act::Get { into, .. } => {
-                let own = hands.space.region(into.region).map_err(|_| Status::Withdrawn);
+                let own = hands.memory().region(into.region).map_err(|_| Status::Withdrawn);
                 let into = into.offset;
                 result.map_err(status_of).and_then(|bytes| {
                     own?.words.write(into, &bytes).map_err(|_| Status::OutOfRegion).map(|()| 0)
@@ -259,7 +239,7 @@ impl Driver {
 
     fn end_running(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         result: Result<u64, Status>,
     ) {
@@ -293,8 +273,8 @@ impl Driver {
     }
 
     /// A message has been waiting for its buffer for long enough, if it is still the same.
-    pub fn no_buffer(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId) {
-        let now = hands.agenda.now();
+    pub fn no_buffer(&mut self, hands: &mut dyn Hands, endpoint: EndpointId) {
+        let now = hands.now();
         let Some(end) = self.open(endpoint) else { return };
         if end.waits_since.is_none_or(|since| now.since(since) < NO_BUFFER_WAIT) {
             return; // another message waits now, with an entry of its own

@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::requester::Repeat;
-use crate::Agenda;
+use crate::core::agenda::Schedule;
+use crate::fabric::adapter::{Failure, Repeat};
 use crate::host::{
-    Atomic, Call, Descriptor, Direction, Host, Level, Notice, Outcome, Report, Status, Tag,
+    Atomic, Call, Descriptor, Direction, Entry, Host, Level, Notice, Outcome, Report, Status, Tag,
 };
-use crate::net::sci::NodeId;
 
 /// The access of a job to the other node's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,22 +31,13 @@ pub struct Job {
     /// The caller's number, below 2^31.
     pub number: u64,
     /// The node whose memory is accessed.
-    pub to: NodeId,
+    pub to: u32,
     /// The offset in it.
     pub offset: u64,
     /// The access.
     pub action: Action,
     /// The repetition of lost requests.
     pub repeat: Repeat,
-}
-
-/// A reason why a job failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The other side said so.
-    Refused(Status),
-    /// No answer.
-    Lost,
 }
 
 /// The result of a job.
@@ -84,7 +74,7 @@ struct Open {
 }
 
 impl Open {
-    fn writes(&self, to: NodeId, offset: u64) -> bool {
+    fn writes(&self, to: u32, offset: u64) -> bool {
         let Action::Write(data) = &self.job.action else { return false };
         let begins = self.job.offset;
         self.job.to == to && offset >= begins && offset - begins < data.len() as u64
@@ -110,11 +100,8 @@ impl Mover {
     }
 
     /// Takes a job of at least one byte.
-    pub fn submit<E>(&mut self, job: Job, host: &mut Host, agenda: &mut Agenda<E>)
-    where
-        E: From<crate::host::Entry>,
-    {
-        let (to, offset) = (u32::from(job.to.0), job.offset);
+    pub fn submit(&mut self, job: Job, host: &mut Host, agenda: &mut impl Schedule<Entry>) {
+        let (to, offset) = (job.to, job.offset);
         let tag = job.number * 2;
         let lock = |atomic, first: u64, second: u64| {
             let data = [first.to_le_bytes(), second.to_le_bytes()].concat();
@@ -143,14 +130,14 @@ impl Mover {
 
     /// Returns the repetition of a lost request of the host, as its job demands.
     #[must_use]
-    pub fn repeat(&self, to: NodeId, offset: u64) -> Repeat {
+    pub fn repeat(&self, to: u32, offset: u64) -> Repeat {
         let found = self.jobs.values().find(|open| open.writes(to, offset));
         found.map_or(Repeat::Yes, |open| open.job.repeat)
     }
 
     /// A request of the host has ended. The card's error counter says only that something failed
     /// since it was read last; here it is known whose bytes these were.
-    pub fn request_ended(&mut self, to: NodeId, offset: u64, outcome: Outcome) {
+    pub fn request_ended(&mut self, to: u32, offset: u64, outcome: Outcome) {
         if let Some(failure) = failure_of(outcome) {
             for open in self.jobs.values_mut().filter(|open| open.writes(to, offset)) {
                 open.failure = Some(failure);
@@ -159,15 +146,12 @@ impl Mover {
     }
 
     /// Handles a report of the host about calls and the engine's memory.
-    pub fn report<E>(
+    pub fn report(
         &mut self,
         report: Report,
         host: &mut Host,
-        agenda: &mut Agenda<E>,
-    ) -> Option<Moved>
-    where
-        E: From<crate::host::Entry>,
-    {
+        agenda: &mut impl Schedule<Entry>,
+    ) -> Option<Moved> {
         match report {
             Report::Completed { tag, outcome, data } => self.completed(tag, outcome, data),
             Report::Fetch { fetch, address, bytes } => {
@@ -221,7 +205,7 @@ fn place(address: u64) -> (u64, usize) {
 fn engine(job: &Job, direction: Direction, bytes: u64) -> Call {
     let descriptor = Descriptor {
         direction,
-        to: u32::from(job.to.0),
+        to: job.to,
         offset: job.offset,
         address: job.number << 32,
         bytes: bytes as u32,

@@ -1,14 +1,23 @@
 //! Requesters and responders on a plain link that loses packets and echoes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::plain_link::{self, PlainLink, Report};
-use super::requester::{Outcome, Repeat, Request, Requester, TRANSACTIONS, Ticket, Times};
+use super::ids::Ids;
+use super::requester::{Outcome, Request, Requester, TRANSACTIONS, Ticket, Times};
 use super::responder::{Responder, Space};
+use super::wire::PlainWire;
+use crate::core::fault::FaultKind;
+use crate::core::interconnect::{Class, Interconnect, Report, SendId};
+use crate::fabric::adapter::Repeat;
+use crate::net::plain;
 use crate::net::sci::packet::Lock;
 use crate::net::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Duration, Instant};
 use fluxline_core::random::Draw;
+
+/// The delay of the link.
+const DELAY: Duration = Duration::from_ns(300);
 
 /// Words, and how often each was locked.
 #[derive(Default)]
@@ -49,12 +58,12 @@ impl Space for Words {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    Link(plain_link::Entry),
+    Link(plain::Entry),
     Timer(usize),
 }
 
-impl From<plain_link::Entry> for Entry {
-    fn from(entry: plain_link::Entry) -> Entry {
+impl From<plain::Entry> for Entry {
+    fn from(entry: plain::Entry) -> Entry {
         Entry::Link(entry)
     }
 }
@@ -62,13 +71,13 @@ impl From<plain_link::Entry> for Entry {
 /// Nodes that ask each other; 0 also answers.
 struct Bench {
     agenda: Agenda<Entry>,
-    link: PlainLink,
+    link: PlainWire,
     requesters: Vec<Requester>,
     responders: Vec<Responder>,
     memory: Words,
     /// For when the timer of each node is on the agenda.
     armed: [Option<Instant>; 3],
-    sends: BTreeMap<plain_link::SendId, (usize, Option<u8>)>,
+    sends: BTreeMap<SendId, (usize, Option<u8>)>,
     ended: Vec<(usize, Ticket, Outcome)>,
 }
 
@@ -78,7 +87,7 @@ impl Bench {
         let requester = |&id: &NodeId| Requester::new(id, Times::default());
         Bench {
             agenda: Agenda::default(),
-            link: PlainLink::new(&ids, Duration::from_ns(300), loss, seed),
+            link: PlainWire::new(&Arc::new(Ids::new(ids.clone())), DELAY, loss, seed),
             requesters: ids.iter().map(requester).collect(),
             responders: ids.iter().map(|_| Responder::default()).collect(),
             memory: Words::default(),
@@ -96,7 +105,8 @@ impl Bench {
     }
 
     fn send(&mut self, node: usize, id: Option<u8>, packet: Packet) {
-        let send = self.link.send(node, packet, &mut self.agenda);
+        let sent = self.link.send(node as u32, packet, &mut self.agenda);
+        let send = sent.expect("a plain link takes every packet");
         self.sends.insert(send, (node, id));
     }
 
@@ -112,12 +122,12 @@ impl Bench {
     }
 
     fn received(&mut self, node: usize) {
-        while let Some(packet) = self.link.take_request(node) {
+        while let Some(packet) = self.link.take(node as u32, Class::Request, &mut self.agenda) {
             if let Some(answer) = self.responders[node].handle(&packet, &mut self.memory) {
                 self.send(node, None, answer);
             }
         }
-        while let Some(packet) = self.link.take_response(node) {
+        while let Some(packet) = self.link.take(node as u32, Class::Response, &mut self.agenda) {
             let ended = self.requesters[node].answered(self.agenda.now(), packet);
             self.ended.extend(ended.map(|(ticket, outcome)| (node, ticket, outcome)));
         }
@@ -128,7 +138,7 @@ impl Bench {
         while let Some(entry) = self.agenda.take(until) {
             let now = self.agenda.now();
             match entry {
-                Entry::Link(entry) => self.link.handle(entry),
+                Entry::Link(entry) => self.link.handle(entry, &mut self.agenda),
                 Entry::Timer(node) => {
                     self.armed[node] = None;
                     let ended = self.requesters[node].expire(now);
@@ -137,14 +147,16 @@ impl Bench {
             }
             while let Some(report) = self.link.next_report() {
                 let (node, send, echoed) = match report {
-                    Report::Received { node } => {
-                        self.received(node);
+                    Report::Received { node, .. } => {
+                        self.received(node as usize);
                         continue;
                     }
+                    Report::Space { .. } | Report::Dropped { .. } => continue,
                     Report::Done { node, send } => (node, send, true),
                     Report::Lost { node, send } => (node, send, false),
                 };
                 let Some((_, Some(id))) = self.sends.remove(&send) else { continue };
+                let node = node as usize;
                 let requester = &mut self.requesters[node];
                 let ended =
                     if echoed { requester.echoed(now, id) } else { requester.lost(now, id) };
@@ -258,7 +270,7 @@ fn a_move_is_over_with_its_echo_and_not_sent_again_when_lost() {
 #[test]
 fn a_request_that_nobody_answers_is_given_up_in_time() {
     let mut bench = Bench::new(0.0, 1);
-    bench.link.cut(0);
+    assert!(bench.link.fault(FaultKind::Power(0), &mut bench.agenda));
     bench.ask(1, 1, add(0, 1)).expect("an id is free");
     bench.run(Instant::NEVER);
     assert_eq!(bench.ended, [(1, Ticket(1), Outcome::NoAnswer)]);

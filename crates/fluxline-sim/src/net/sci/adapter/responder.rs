@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::fabric::adapter::ResponderCounts;
 use crate::net::sci::packet::Lock;
 use crate::net::sci::{Command, NodeId, Packet, Status};
 
@@ -31,19 +32,6 @@ pub trait Space {
         kind: Lock,
         arguments: [u64; 2],
     ) -> Result<u64, Status>;
-}
-
-/// The counts of a responder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResponderCounts {
-    /// Requests that were done.
-    pub done: u64,
-    /// Requests that were refused: address, type.
-    pub refused: u64,
-    /// Locks that came again and were answered from memory.
-    pub locks_again: u64,
-    /// Packets that make no sense: counted, not answered.
-    pub malformed: u64,
 }
 
 /// The last locks of all sources, and counts.

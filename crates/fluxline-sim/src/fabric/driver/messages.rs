@@ -4,18 +4,11 @@ use fluxline_core::fabric::{
     Completion, EndpointId, Key, Operation, Reliability, RemoteId, Rights, Status,
 };
 
-use super::{Driver, ENDPOINTS_MAX, Hands, Then};
-use crate::net::sci::NodeId;
-use crate::world::address::{AddressRange, MAIL_AT};
-use crate::world::endpoint::{Endpoint, Phase};
-use crate::world::message::{MAILBOX_BYTES, Message, SLOT_BYTES, SLOTS, Verdict};
-
-/// Returns the address of a source's message with this number in a mailbox.
-#[must_use]
-pub fn mail_offset(source: NodeId, number: u32) -> u64 {
-    let slot = u64::from(number % SLOTS) * SLOT_BYTES as u64;
-    MAIL_AT + u64::from(source.0) * MAILBOX_BYTES as u64 + slot
-}
+use super::{Driver, ENDPOINTS_MAX, Then};
+use crate::fabric::adapter::Hands;
+use crate::fabric::address::AddressRange;
+use crate::fabric::endpoint::{Endpoint, Phase};
+use crate::fabric::message::{Message, Verdict};
 
 /// A receive buffer that the peer has written.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +22,9 @@ struct Filled {
 }
 
 impl Driver {
-    /// Acts on what the driver of `source` says; what does not fit is ignored.
-    pub fn message(&mut self, hands: &mut Hands<'_>, source: NodeId, message: Message) {
+    /// Acts on a message of the driver of `source`. A message that makes no sense is ignored.
+    pub fn message(&mut self, hands: &mut dyn Hands, source: u32, message: &[u8]) {
+        let Some(message) = Message::read(message) else { return };
         let known = |driver: &Driver, endpoint: u32| {
             let end = driver.endpoints.get(endpoint as usize)?;
             (end.peer == source && end.phase != Phase::Over).then_some(EndpointId(endpoint))
@@ -80,7 +74,7 @@ impl Driver {
         }
     }
 
-    fn asked(&mut self, hands: &mut Hands<'_>, source: NodeId, endpoint: u32, reliable: bool) {
+    fn asked(&mut self, hands: &mut dyn Hands, source: u32, endpoint: u32, reliable: bool) {
         if self.endpoints_open() >= ENDPOINTS_MAX as usize {
             self.send(hands, source, Message::Refuse { endpoint }, Then::Nothing);
             return;
@@ -88,13 +82,13 @@ impl Driver {
         let own = self.endpoints.len() as u32;
         let reliability = if reliable { Reliability::Reliable } else { Reliability::Unreliable };
         self.endpoints.push(Endpoint::new(Phase::Open, source, endpoint, reliability));
-        let peer = self.name_of(source);
+        let peer = source.to_string();
         self.complete(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
         self.send(hands, source, Message::Accept { endpoint, own }, Then::Nothing);
     }
 
-    fn accepted(&mut self, hands: &mut Hands<'_>, source: NodeId, endpoint: u32, own: u32) {
-        let peer = self.name_of(source);
+    fn accepted(&mut self, hands: &mut dyn Hands, source: u32, endpoint: u32, own: u32) {
+        let peer = source.to_string();
         let end = self.endpoints.get_mut(endpoint as usize);
         match end.filter(|end| end.peer == source && end.phase == Phase::Connecting) {
             Some(end) => {
@@ -110,7 +104,7 @@ impl Driver {
 
     fn import_asked(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         number: u32,
         key: Key,
@@ -119,17 +113,18 @@ impl Driver {
         let end = &mut self.endpoints[endpoint.0 as usize];
         let (peer, other) = (end.peer, end.other);
         let nowhere = AddressRange::default();
-        let (verdict, region) = match hands.space.exported(name) {
+        let memory = hands.memory();
+        let (verdict, region) = match memory.exported(name) {
             None => (Verdict::NoSuchRegion, nowhere),
             Some(id) => {
-                let found = hands.space.region(id).ok();
+                let found = memory.region(id).ok();
                 let grant = found.and_then(|region| region.exported.as_ref()).map(|of| of.1);
                 match grant.filter(|grant| grant.key == key).zip(found) {
                     None => (Verdict::WrongKey, nowhere),
                     Some((grant, region)) => {
                         let place =
                             AddressRange { offset: region.base, bytes: region.words.bytes() };
-                        hands.space.grant(peer, id);
+                        memory.grant(peer, id);
                         end.granted.push(id);
                         (Verdict::Granted { rights: bits(grant.rights) }, place)
                     }
@@ -163,23 +158,23 @@ impl Driver {
 
     fn notified(
         &mut self,
-        hands: &mut Hands<'_>,
+        hands: &mut dyn Hands,
         endpoint: EndpointId,
         place: AddressRange,
         value: u32,
     ) {
-        if let Some((region, offset)) = Driver::region_at(hands.space, place.offset) {
+        if let Some((region, offset)) = hands.memory().find(place.offset) {
             let bytes = place.bytes;
             self.complete(Completion::Notified { endpoint, region, offset, bytes, value });
         }
     }
 
-    fn filled(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, filled: Filled) {
+    fn filled(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, filled: Filled) {
         let Filled { bytes, of, is_withdrawn } = filled;
         let end = &mut self.endpoints[endpoint.0 as usize];
         let Some(receive) = end.receives.pop_front() else { return };
-        hands.space.close_buffer(end.peer, receive.place);
-        let gone = is_withdrawn || hands.space.region(receive.into.region).is_err();
+        hands.memory().close_buffer(end.peer, receive.place);
+        let gone = is_withdrawn || hands.memory().region(receive.into.region).is_err();
         let (status, value) = match gone {
             true => (Status::Withdrawn, 0),
             false if of > bytes => (Status::TooLong, bytes),

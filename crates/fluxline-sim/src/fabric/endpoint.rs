@@ -8,9 +8,8 @@ use fluxline_core::fabric::{
 };
 
 use super::address::AddressRange;
-use super::space::NodeSpace;
+use super::memory::NodeMemory;
 use crate::Instant;
-use crate::net::sci::NodeId;
 
 /// The largest put, get or message \[byte\]. A choice: a second of a slow bus.
 pub const OPERATION_BYTES_MAX: u64 = 16 << 20;
@@ -34,7 +33,7 @@ pub struct Endpoint {
     /// The phase.
     pub phase: Phase,
     /// The other node.
-    pub peer: NodeId,
+    pub peer: u32,
     /// The other end.
     pub other: u32,
     /// The reliability.
@@ -126,7 +125,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Returns the number of they are.
+    /// Returns their number.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -136,13 +135,13 @@ impl Source {
     }
 
     /// The bytes. Errors: the region was withdrawn.
-    pub fn take(&self, space: &NodeSpace, most: u64) -> Result<Vec<u8>, Status> {
+    pub fn take(&self, memory: &NodeMemory, most: u64) -> Result<Vec<u8>, Status> {
         let most = self.bytes().min(most) as usize;
         match self {
             Source::Bytes(bytes) => Ok(bytes[..most].to_vec()),
             Source::Region(slice) => {
                 let mut bytes = vec![0; most];
-                let region = space.region(slice.region).map_err(|_| Status::Withdrawn)?;
+                let region = memory.region(slice.region).map_err(|_| Status::Withdrawn)?;
                 let read = region.words.read(slice.offset, &mut bytes);
                 read.map_err(|_| Status::OutOfRegion).map(|()| bytes)
             }
@@ -168,7 +167,7 @@ impl Queued {
 /// The facts that posted work is checked against.
 pub struct Check<'a> {
     /// Own memory.
-    pub space: &'a NodeSpace,
+    pub memory: &'a NodeMemory,
     /// Regions of peers.
     pub imports: &'a [Import],
     /// The endpoint of the post.
@@ -216,7 +215,7 @@ impl Check<'_> {
     }
 
     fn local(&self, slice: Slice) -> Result<(), PostError> {
-        self.space.place(slice).map_err(PostError::Local)?;
+        self.memory.place(slice).map_err(PostError::Local)?;
         fits(slice.bytes)
     }
 
@@ -273,7 +272,7 @@ fn fits(bytes: u64) -> Result<(), PostError> {
 impl Endpoint {
     /// An end that nothing was posted to.
     #[must_use]
-    pub fn new(phase: Phase, peer: NodeId, other: u32, reliability: Reliability) -> Endpoint {
+    pub fn new(phase: Phase, peer: u32, other: u32, reliability: Reliability) -> Endpoint {
         Endpoint {
             phase,
             peer,

@@ -1,27 +1,20 @@
 //! Numbered interrupts that one node of a cluster raises at another.
 //!
 //! ```text
-//!   always      a write to the interrupt's register: answered, so repeated until it is there
-//!   when null   fetch&add 1 on the interrupt's word: raises only when the old value was null
+//!   always      answered, so repeated until it is there
+//!   when null   counts up a word: raises only when the old value was null
 //! ```
 //!
-//! Dolphin's cards did the second for a store through a "conditional interrupt" map \[S3\]. The
-//! register of the first, and the addresses of both, are a choice of this model. A trigger that
-//! comes while its interrupt is on its way to the processor does not raise another one. It is
+//! Dolphin's cards did the second for a store through a "conditional interrupt" map \[S3\]. A
+//! trigger that comes while its interrupt is on its way to the processor does not raise another one. It is
 //! counted, and the program gets the number of triggers with the interrupt. So no trigger is lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::address::INTERRUPTS_AT;
-use crate::net::sci::Status;
-use crate::net::sci::packet::Lock;
+use crate::host::Status;
 
 /// Interrupts of one node. A choice.
 pub const INTERRUPTS_MAX: u32 = 4096;
-/// Bytes of each: a register, and a word.
-const EACH_BYTES: u64 = 16;
-/// The offset of the word.
-const WORD_AT: u64 = 8;
 
 /// The condition under which a trigger raises an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +39,7 @@ pub enum InterruptReport {
     },
     /// A trigger at another node is over.
     Triggered {
-        /// The number that [`trigger`](super::Interrupts::trigger) returned.
+        /// The number that `Interrupts::trigger` returned.
         trigger: u64,
         /// The result.
         result: Result<(), TriggerError>,
@@ -127,23 +120,6 @@ pub struct Lines {
     counts: InterruptCounts,
 }
 
-/// Returns the address of an interrupt's register, or of its word.
-pub fn offset_of(number: u32, condition: Condition) -> u64 {
-    let register = INTERRUPTS_AT + u64::from(number) * EACH_BYTES;
-    if condition == Condition::Always { register } else { register + WORD_AT }
-}
-
-/// Returns the interrupt at an address, and true if the address is that of its word.
-fn at(offset: u64) -> Option<(u32, Condition)> {
-    let inside = offset.checked_sub(INTERRUPTS_AT)?;
-    let number = u32::try_from(inside / EACH_BYTES).ok().filter(|&it| it < INTERRUPTS_MAX)?;
-    match inside % EACH_BYTES {
-        0 => Some((number, Condition::Always)),
-        WORD_AT => Some((number, Condition::WhenNull)),
-        _ => None,
-    }
-}
-
 impl Lines {
     /// Makes an interrupt that others can trigger.
     pub fn create(&mut self, number: u32) -> Result<(), InterruptError> {
@@ -164,43 +140,33 @@ impl Lines {
         self.lines.remove(&number).is_some()
     }
 
-    /// Returns true if an address is one of an interrupt.
-    pub fn holds(offset: u64) -> bool {
-        at(offset).is_some()
+    /// Returns true if an interrupt exists.
+    #[must_use]
+    pub fn contains(&self, number: u32) -> bool {
+        self.lines.contains_key(&number)
     }
 
-    /// A write came.
-    pub fn write(&mut self, offset: u64) -> Result<(), Status> {
-        let line = self.line(offset, Condition::Always)?;
-        line.1.written += 1;
-        let (number, signals) = (line.0, !line.1.is_signalled);
-        self.arrived(number, signals);
-        Ok(())
-    }
-
-    /// A lock came; returns the old value of the word.
-    pub fn lock(&mut self, offset: u64, kind: Lock, add: u64) -> Result<u64, Status> {
-        if kind != Lock::FetchAdd || add != 1 {
-            return Err(Status::Type);
-        }
-        let (number, line) = self.line(offset, Condition::WhenNull)?;
-        let before = line.word;
-        line.word += 1;
-        let signals = before == 0 && !line.is_signalled;
+    /// A trigger came; returns the old value of the word, 0 for an unconditional one.
+    ///
+    /// # Errors
+    /// [`Status::Address`]: there is no interrupt of that number.
+    pub fn trigger(&mut self, number: u32, condition: Condition) -> Result<u64, Status> {
+        let Some(line) = self.lines.get_mut(&number) else {
+            self.counts.refused += 1;
+            return Err(Status::Address);
+        };
+        let (before, signals) = match condition {
+            Condition::Always => {
+                line.written += 1;
+                (0, !line.is_signalled)
+            }
+            Condition::WhenNull => {
+                line.word += 1;
+                (line.word - 1, line.word == 1 && !line.is_signalled)
+            }
+        };
         self.arrived(number, signals);
         Ok(before)
-    }
-
-    fn line(&mut self, offset: u64, kind: Condition) -> Result<(u32, &mut Line), Status> {
-        let (number, found) = at(offset).ok_or(Status::Address)?;
-        match self.lines.get_mut(&number) {
-            Some(line) if found == kind => Ok((number, line)),
-            Some(_) => Err(Status::Type),
-            None => {
-                self.counts.refused += 1;
-                Err(Status::Address)
-            }
-        }
     }
 
     fn arrived(&mut self, number: u32, signals: bool) {
@@ -248,9 +214,8 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, InterruptError, InterruptReport, Lines, offset_of};
-    use crate::net::sci::Status;
-    use crate::net::sci::packet::Lock;
+    use super::{Condition, InterruptError, InterruptReport, Lines};
+    use crate::host::Status;
 
     fn lines() -> Lines {
         let mut lines = Lines::default();
@@ -261,16 +226,15 @@ mod tests {
     #[test]
     fn a_conditional_interrupt_is_raised_by_the_first_of_many_and_tells_how_many() {
         let mut lines = lines();
-        let word = offset_of(7, Condition::WhenNull);
         for before in 0..5 {
-            assert_eq!(lines.lock(word, Lock::FetchAdd, 1), Ok(before));
+            assert_eq!(lines.trigger(7, Condition::WhenNull), Ok(before));
         }
         assert_eq!((lines.next_signal(), lines.next_signal()), (Some(7), None));
         lines.seen(7);
-        assert_eq!(lines.lock(word, Lock::FetchAdd, 1), Ok(5), "seen, but not taken");
+        assert_eq!(lines.trigger(7, Condition::WhenNull), Ok(5), "seen, but not taken");
         assert_eq!(lines.next_raised(), Some(InterruptReport::Raised { number: 7, triggers: 6 }));
         assert_eq!(lines.next_raised(), None);
-        assert_eq!(lines.lock(word, Lock::FetchAdd, 1), Ok(0), "null again");
+        assert_eq!(lines.trigger(7, Condition::WhenNull), Ok(0), "null again");
         assert_eq!(lines.next_signal(), Some(7));
         let counts = lines.counts();
         assert_eq!((counts.arrived, counts.raised, counts.coalesced, counts.taken), (7, 2, 5, 6));
@@ -279,11 +243,10 @@ mod tests {
     #[test]
     fn an_unconditional_one_is_raised_again_as_soon_as_the_processor_has_it() {
         let mut lines = lines();
-        let register = offset_of(7, Condition::Always);
-        (0..3).for_each(|_| lines.write(register).expect("it exists"));
+        (0..3).for_each(|_| _ = lines.trigger(7, Condition::Always).expect("it exists"));
         assert_eq!((lines.next_signal(), lines.next_signal()), (Some(7), None));
         lines.seen(7);
-        lines.write(register).expect("it exists");
+        lines.trigger(7, Condition::Always).expect("it exists");
         assert_eq!(lines.next_signal(), Some(7), "although the program has not looked");
         lines.seen(7);
         assert_eq!(lines.next_raised(), Some(InterruptReport::Raised { number: 7, triggers: 4 }));
@@ -295,10 +258,9 @@ mod tests {
     #[test]
     fn an_interrupt_that_comes_after_its_triggers_were_taken_tells_nothing() {
         let mut lines = lines();
-        let register = offset_of(7, Condition::Always);
-        lines.write(register).expect("it exists");
+        lines.trigger(7, Condition::Always).expect("it exists");
         lines.seen(7);
-        lines.write(register).expect("it exists");
+        lines.trigger(7, Condition::Always).expect("it exists");
         assert_eq!(lines.next_raised(), Some(InterruptReport::Raised { number: 7, triggers: 2 }));
         lines.seen(7);
         assert_eq!(lines.next_raised(), None);
@@ -309,16 +271,8 @@ mod tests {
         let mut lines = lines();
         assert_eq!(lines.create(7), Err(InterruptError::Taken { number: 7 }));
         assert_eq!(lines.create(4096), Err(InterruptError::Number { number: 4096 }));
-        let (register, word) = (offset_of(7, Condition::Always), offset_of(7, Condition::WhenNull));
-        assert_eq!(lines.write(word), Err(Status::Type));
-        assert_eq!(lines.lock(register, Lock::FetchAdd, 1), Err(Status::Type));
-        assert_eq!(lines.lock(word, Lock::FetchAdd, 0), Err(Status::Type));
-        assert_eq!(lines.lock(word, Lock::CompareSwap, 1), Err(Status::Type));
-        assert_eq!(lines.write(register + 16), Err(Status::Address));
-        assert_eq!(lines.write(register + 1), Err(Status::Address));
-        assert_eq!(lines.write(0), Err(Status::Address));
         assert!(lines.remove(7) && !lines.remove(7));
-        assert_eq!(lines.write(register), Err(Status::Address));
-        assert_eq!((lines.counts().refused, lines.counts().arrived), (2, 0));
+        assert_eq!(lines.trigger(7, Condition::Always), Err(Status::Address));
+        assert_eq!((lines.counts().refused, lines.counts().arrived), (1, 0));
     }
 }

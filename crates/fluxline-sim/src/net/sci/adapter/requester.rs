@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use crate::fabric::adapter::{Repeat, RequesterCounts};
 use crate::net::sci::{Command, NodeId, Packet, Status};
 use crate::{Duration, Instant};
 
@@ -54,15 +55,6 @@ pub struct Request {
     pub repeat: Repeat,
 }
 
-/// The repetition of lost requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
-    /// Until it is answered or given up.
-    Yes,
-    /// Never: its loss is its end.
-    No,
-}
-
 /// The caller's number of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
@@ -74,21 +66,6 @@ pub enum Outcome {
     Answered(Status, Vec<u8>),
     /// No answer came, for as long as it was tried.
     NoAnswer,
-}
-
-/// The counts of the layer; each is one row of a node's counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequesterCounts {
-    /// Requests taken.
-    pub begun: u64,
-    /// Requests that ended with an answer (moves: with their echo).
-    pub answered: u64,
-    /// Requests that were given up.
-    pub given_up: u64,
-    /// Packets sent again.
-    pub repeated: u64,
-    /// Answers without a waiting request.
-    pub stray: u64,
 }
 
 #[derive(Debug)]
