@@ -10,7 +10,7 @@
 //! Traffic, sweeps, nodes with a `Fabric`, faults, dumps and reports know a network by this trait
 //! alone. docs/adr/0023-one-seam-for-networks.md has the reasons.
 
-use super::agenda::Agenda;
+use super::agenda::Schedule;
 use super::ahead::Nearness;
 use super::dump::Dump;
 use super::fault::FaultKind;
@@ -109,35 +109,42 @@ pub trait Interconnect {
     ///
     /// # Errors
     /// [`Refused`]: the frame comes back.
-    fn send<A: From<Self::Entry>>(
+    fn send(
         &mut self,
         node: u32,
         frame: Self::Frame,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Self::Entry>,
     ) -> Result<SendId, Refused<Self::Frame>>;
 
     /// Handles an entry that is due now.
-    fn handle<A: From<Self::Entry>>(&mut self, entry: Self::Entry, agenda: &mut Agenda<A>);
+    fn handle(&mut self, entry: Self::Entry, agenda: &mut impl Schedule<Self::Entry>);
 
     /// Returns the next report, oldest first. Ask until `None` after each of the other calls.
     fn next_report(&mut self) -> Option<Report>;
 
     /// Takes the oldest frame out of a receive queue of a node.
-    fn take<A: From<Self::Entry>>(
+    fn take(
         &mut self,
         node: u32,
         class: Class,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Self::Entry>,
     ) -> Option<Self::Frame>;
 
     /// Applies a fault or a repair now. Returns false if the network does not have this kind.
-    fn fault<A: From<Self::Entry>>(&mut self, kind: FaultKind, agenda: &mut Agenda<A>) -> bool;
+    fn fault(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Self::Entry>) -> bool;
 
     /// Checks that every frame is in exactly one place, and that frames can still move.
     ///
     /// # Errors
     /// The defect, in one sentence.
     fn conserve(&self) -> Result<(), String>;
+
+    /// Returns the name of a kind of its entries, for traces.
+    #[must_use]
+    fn kind_name(kind: u8) -> &'static str {
+        let _ = kind;
+        "an entry of the network"
+    }
 
     /// Returns true if a node takes one more message of an open loop; otherwise its source drops
     /// the message. A network whose [`Interconnect::send`] reports full queues has no limit here.

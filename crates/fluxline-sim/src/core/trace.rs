@@ -153,10 +153,9 @@ mod tests {
 
     use super::{Trace, Written, run};
     use crate::core::model;
-    use crate::load::sweep::Detail;
+    use crate::load::Settings;
     use crate::load::traffic::{Arrivals, Pattern, Plan, Size};
-    use crate::net::router::NetworkConfig;
-    use crate::net::router::loaded::Loaded;
+    use crate::net::router::{NetworkConfig, loaded};
     use crate::{Agenda, Fingerprint, Instant};
 
     fn at(ps: u64) -> Instant {
@@ -219,7 +218,7 @@ mod tests {
             let arrivals = Arrivals::Poisson { bytes_per_s: 1e9 };
             let (pattern, size) = (Pattern::Uniform, Size::Fixed(64));
             let plan = Plan { nodes: 4, pattern, arrivals, size, seed: 1 };
-            Loaded::new(NetworkConfig::torus(&[4]), plan, Detail::Full, agenda).expect("fits")
+            loaded(NetworkConfig::torus(&[4]), plan, &Settings::default(), agenda).expect("fits")
         };
         let (mut plain, mut agenda) = (Fingerprint::default(), Agenda::default());
         let mut loaded = build(&mut agenda);

@@ -4,6 +4,7 @@ use fluxline_core::fabric::EndpointId;
 
 use super::interrupt::Condition;
 use super::memory::NodeMemory;
+use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Interconnect, SendId};
 use crate::host::Status;
 use crate::{Agenda, Duration, Instant};
@@ -170,21 +171,16 @@ pub trait Adapter {
     type Step: Copy + crate::Entry;
 
     /// Takes a job.
-    fn submit<E: From<Self::Step>>(&mut self, job: Job, agenda: &mut Agenda<E>);
+    fn submit(&mut self, job: Job, agenda: &mut impl Schedule<Self::Step>);
 
     /// Handles an entry that is due now.
-    fn handle<E: From<Self::Step>>(&mut self, step: Self::Step, agenda: &mut Agenda<E>);
+    fn handle(&mut self, step: Self::Step, agenda: &mut impl Schedule<Self::Step>);
 
     /// Asks a peer for a sign of life; [`Report::PeerGone`] follows if none comes.
     fn probe(&mut self, peer: u32);
 
     /// Takes the end of one of its sends.
-    fn send_ended<E: From<Self::Step>>(
-        &mut self,
-        send: SendId,
-        end: SendEnd,
-        agenda: &mut Agenda<E>,
-    );
+    fn send_ended(&mut self, send: SendId, end: SendEnd, agenda: &mut impl Schedule<Self::Step>);
 
     /// Does what follows at this moment, up to the next report; `None`: nothing more follows.
     fn next_report<E>(
@@ -200,7 +196,7 @@ pub trait Adapter {
     fn die(&mut self);
 
     /// Keeps the processor busy for a time: the program stored through a window.
-    fn compute<E: From<Self::Step>>(&mut self, time: Duration, agenda: &mut Agenda<E>);
+    fn compute(&mut self, time: Duration, agenda: &mut impl Schedule<Self::Step>);
 
     /// Returns the time from a completion until a polling program sees it.
     fn poll_notice(&self) -> Duration;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fluxline_core::random::Draw;
 
+use crate::Duration;
+use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, Refused, Report, SendId};
-use crate::{Agenda, Duration};
 
 /// A frame with its receiver; any content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,11 +75,11 @@ impl<T> Interconnect for PlainLink<T> {
         self.inbox.len() as u32
     }
 
-    fn send<A: From<Entry>>(
+    fn send(
         &mut self,
         from: u32,
         parcel: Parcel<T>,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<Parcel<T>>> {
         self.number += 1;
         let number = self.number;
@@ -97,7 +98,7 @@ impl<T> Interconnect for PlainLink<T> {
         Ok(SendId(number))
     }
 
-    fn handle<A: From<Entry>>(&mut self, entry: Entry, _: &mut Agenda<A>) {
+    fn handle(&mut self, entry: Entry, _: &mut impl Schedule<Entry>) {
         let report = match entry {
             Entry::Arrive(number) => {
                 let flight = self.flights.get_mut(&number);
@@ -122,19 +123,14 @@ impl<T> Interconnect for PlainLink<T> {
         self.reports.pop_front()
     }
 
-    fn take<A: From<Entry>>(
-        &mut self,
-        node: u32,
-        class: Class,
-        _: &mut Agenda<A>,
-    ) -> Option<Parcel<T>> {
+    fn take(&mut self, node: u32, class: Class, _: &mut impl Schedule<Entry>) -> Option<Parcel<T>> {
         let inbox = &mut self.inbox[node as usize];
         let index = inbox.iter().position(|parcel| parcel.class == class)?;
         inbox.remove(index)
     }
 
     /// Cuts a node off, or joins it again; the link has no parts.
-    fn fault<A: From<Entry>>(&mut self, kind: FaultKind, _: &mut Agenda<A>) -> bool {
+    fn fault(&mut self, kind: FaultKind, _: &mut impl Schedule<Entry>) -> bool {
         match kind {
             FaultKind::Power(node) | FaultKind::Cable(node) => self.cut_off.insert(node),
             FaultKind::Repair(node) => self.cut_off.remove(&node),

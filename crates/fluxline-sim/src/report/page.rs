@@ -34,7 +34,7 @@ pub fn page(name: &str, scenario: &Scenario, results: &Results) -> Page {
             load_section(points),
             points_section(points),
             distribution_section(points),
-            nodes_section(scenario, points),
+            nodes_section(points),
             links_section(points),
             how_section(scenario, points),
         ],
@@ -71,8 +71,12 @@ fn headlines(results: &Results) -> Vec<Headline> {
         all.push(headline("carries", format!("{:.3}", found.stable), note));
     }
     if let Some(last) = results.points.last() {
-        let note = format!("Jain's index, load {:.3}; 1 is even", last.load);
-        all.push(headline("fairness, heaviest load", format!("{:.3}", last.jain), note));
+        let note = format!(
+            "Jain's index of the sources, load {:.3}; 1 is even; targets {}",
+            last.load,
+            jain(last.target_jain)
+        );
+        all.push(headline("fairness, heaviest load", jain(last.source_jain), note));
     }
     all
 }
@@ -184,7 +188,8 @@ fn points_section(points: &[Point]) -> Section {
         "p99 [us]",
         "p99.9 [us]",
         "max [us]",
-        "Jain",
+        "Jain, sources",
+        "Jain, targets",
         "busiest link",
         "messages",
         "lost",
@@ -226,7 +231,8 @@ fn point_row(point: &Point) -> Vec<Cell> {
         latency(|of| of.p99),
         latency(|of| of.p999),
         latency(|of| of.max),
-        number(format!("{:.4}", point.jain)),
+        number(jain(point.source_jain)),
+        number(jain(point.target_jain)),
         number(format!("{:.1} %", 100.0 * point.busiest())),
         number(point.messages.to_string()),
         number(point.lost.to_string()),
@@ -280,28 +286,30 @@ fn bins(histogram: &[(f64, u64)]) -> Vec<(f64, f64)> {
     steps.chain([(edge(counts.len() as i64), 0.0)]).collect()
 }
 
-/// SCI's models count by sender, since the ring may favour some senders; routers count by receiver.
-fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
-    let (title, who) = match scenario.network.kind.is_sci() {
-        true => ("Delivered payload of each sender", "senders"),
-        false => ("Delivered payload of each receiver", "receivers"),
-    };
-    let dots = |point: &&Point| {
-        let nodes = point.nodes_mb_s.iter().enumerate();
-        let dots = nodes.map(|(node, &rate)| (node as f64, rate)).collect();
-        curve(&format!("load {:.3}", point.load), Style::Points, dots)
-    };
-    let plot = Plot {
-        title: title.to_string(),
-        x: axis("node", "", Scale::Linear),
-        y: axis("payload", "MB/s", Scale::Linear),
-        curves: shown(points).iter().map(dots).collect(),
-        marks: Vec::new(),
+fn nodes_section(points: &[Point]) -> Section {
+    let plot = |title: &str, rates: fn(&Point) -> &[f64]| {
+        let dots = |point: &&Point| {
+            let nodes = rates(point).iter().enumerate();
+            let dots = nodes.map(|(node, &rate)| (node as f64, rate)).collect();
+            curve(&format!("load {:.3}", point.load), Style::Points, dots)
+        };
+        Block::Plot(Plot {
+            title: title.to_string(),
+            x: axis("node", "", Scale::Linear),
+            y: axis("payload", "MB/s", Scale::Linear),
+            curves: shown(points).iter().map(dots).collect(),
+            marks: Vec::new(),
+        })
     };
     Section {
         title: "Nodes".to_string(),
-        text: format!("Dots at one height: all {who} have the same payload at that load."),
-        blocks: vec![Block::Plot(plot)],
+        text: "Dots at one height: all sources, or all targets, have the same payload at that \
+               load. Silent nodes have no dot."
+            .to_string(),
+        blocks: vec![
+            plot("Delivered payload of each source", |point| &point.sources_mb_s),
+            plot("Delivered payload of each target", |point| &point.targets_mb_s),
+        ],
         ..Section::default()
     }
 }
@@ -384,6 +392,11 @@ fn number(value: f64) -> String {
         size if size >= 1.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
+}
+
+/// Writes a fairness index; a network that delivers nothing has none.
+fn jain(index: Option<f64>) -> String {
+    index.map_or_else(|| "–".to_string(), |index| format!("{index:.4}"))
 }
 
 fn micros(us: f64) -> String {

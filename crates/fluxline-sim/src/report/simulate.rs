@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use super::links;
 use super::results::{Latency, Point, Results, Saturation};
 use crate::Fingerprint;
-use crate::load::sweep::{self, Progress, WarmUp};
+use crate::load::sweep::{self, NodeLoad, Progress, WarmUp};
 use crate::scenario::{Measured, Refused, Scenario};
 
 /// The stage of a simulation, for a progress bar.
@@ -82,8 +82,10 @@ fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
         latency_us: Some(latency).filter(|_| outcome.messages > 0),
         messages: outcome.messages,
         lost: *lost,
-        nodes_mb_s: outcome.per_node_bytes_per_s.iter().map(|&rate| mega(rate)).collect(),
-        jain: outcome.fairness().jain,
+        sources_mb_s: delivered_mb_s(&outcome.sources),
+        targets_mb_s: delivered_mb_s(&outcome.targets),
+        source_jain: outcome.source_fairness().map(|fairness| fairness.jain),
+        target_jain: outcome.target_fairness().map(|fairness| fairness.jain),
         warm_up_us: outcome.warm_up.as_us(),
         measured_us: outcome.measured.as_us(),
         is_rising: outcome.warm_up_end == WarmUp::CutShort,
@@ -93,4 +95,9 @@ fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
         hops: outcome.hops,
         fingerprint: outcome.fingerprint.to_string(),
     }
+}
+
+fn delivered_mb_s(loads: &[NodeLoad]) -> Vec<f64> {
+    let rate = |load: &NodeLoad| if load.is_active() { load.delivered / 1e6 } else { f64::NAN };
+    loads.iter().map(rate).collect()
 }

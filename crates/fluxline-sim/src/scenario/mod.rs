@@ -197,6 +197,8 @@ pub struct FaultsPart {
     pub bit_error_rate: f64,
     /// Nodes that are dead from the start.
     pub dead_nodes: Vec<u32>,
+    /// Faults and repairs at their times, such as `cable:3@1ms`.
+    pub at: Vec<String>,
 }
 
 impl Scenario {

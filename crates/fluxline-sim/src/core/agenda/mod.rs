@@ -4,6 +4,8 @@ pub mod calendar;
 pub mod heap;
 pub mod slot;
 
+use std::marker::PhantomData;
+
 use calendar::Calendar;
 
 use crate::{Duration, Instant};
@@ -24,15 +26,47 @@ pub trait Schedule<T> {
 
     /// Adds an entry at `at`; a past time counts as now.
     fn schedule(&mut self, at: Instant, entry: T);
+
+    /// Adds an entry `after` from now.
+    fn schedule_after(&mut self, after: Duration, entry: T) {
+        self.schedule(self.now() + after, entry);
+    }
 }
 
 impl<T, E: From<T>> Schedule<T> for Agenda<E> {
+    #[inline]
     fn now(&self) -> Instant {
         self.now
     }
 
+    #[inline]
     fn schedule(&mut self, at: Instant, entry: T) {
         Agenda::schedule(self, at, entry);
+    }
+}
+
+/// The schedule of a part that itself has a part: entries `P` become entries `W` of the whole.
+pub struct Part<'a, S, W> {
+    whole: &'a mut S,
+    entries: PhantomData<fn(W)>,
+}
+
+impl<'a, S: Schedule<W>, W> Part<'a, S, W> {
+    /// Takes the schedule of the whole.
+    pub fn of(whole: &'a mut S) -> Part<'a, S, W> {
+        Part { whole, entries: PhantomData }
+    }
+}
+
+impl<P, W: From<P>, S: Schedule<W>> Schedule<P> for Part<'_, S, W> {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.whole.now()
+    }
+
+    #[inline]
+    fn schedule(&mut self, at: Instant, entry: P) {
+        self.whole.schedule(at, W::from(entry));
     }
 }
 

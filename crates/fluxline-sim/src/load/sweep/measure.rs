@@ -1,7 +1,8 @@
 //! One point: warm up, measure, check.
 
-use super::{LinkUse, LinkUtilisation, Observer, Outcome, WarmUp};
+use super::{LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp};
 use crate::core::model;
+use crate::load::observer::NodeBytes;
 use crate::{Agenda, Duration, Fingerprint, Instant, Model};
 
 /// A model that can be measured.
@@ -128,15 +129,17 @@ fn utilisation(before: &[LinkUse], after: &[LinkUse], measured: Duration) -> Vec
 /// Summarizes the observer's counts of a measured time.
 fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
     let seconds = measured.as_ps().max(1) as f64 / 1e12;
-    let nodes = observer.accepted_bytes.len().max(1) as f64;
-    let per_node: Vec<f64> =
-        observer.accepted_bytes.iter().map(|&bytes| bytes as f64 / seconds).collect();
+    let nodes = observer.sources.len().max(1) as f64;
+    let rate = |bytes: u64| bytes as f64 / seconds;
+    let load =
+        |of: &NodeBytes| NodeLoad { offered: rate(of.offered), delivered: rate(of.delivered) };
     let histogram = observer.histogram.clone();
     Outcome {
-        offered_bytes_per_s: observer.offered_bytes as f64 / seconds / nodes,
-        accepted_bytes_per_s: per_node.iter().sum::<f64>() / nodes,
-        refused_bytes_per_s: observer.refused_bytes as f64 / seconds / nodes,
-        per_node_bytes_per_s: per_node,
+        offered_bytes_per_s: rate(observer.offered_bytes) / nodes,
+        accepted_bytes_per_s: rate(observer.delivered_bytes) / nodes,
+        refused_bytes_per_s: rate(observer.refused_bytes) / nodes,
+        sources: observer.sources.iter().map(load).collect(),
+        targets: observer.targets.iter().map(load).collect(),
         messages: observer.messages,
         latency_ns: observer.series.estimate(0),
         p50: histogram.quantile(0.5),

@@ -16,8 +16,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use super::observer::{Detail, Observer};
+pub use crate::core::interconnect::LinkUse;
 pub use measure::{Experiment, Limits, MeasureError, measure};
-pub use outcome::{LinkUse, LinkUtilisation, Outcome, WarmUp};
+pub use outcome::{LinkUtilisation, NodeLoad, Outcome, WarmUp};
 pub use saturation::{Criterion, Saturation, saturation};
 
 /// The progress of a sweep.

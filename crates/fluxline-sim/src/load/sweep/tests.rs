@@ -6,9 +6,10 @@ use super::{
     Criterion, Detail, Limits, LinkUse, MeasureError, Observer, Outcome, WarmUp, measure, run_all,
     saturation,
 };
+use crate::load::Settings;
 use crate::load::sweep::Experiment;
-use crate::load::traffic::{Arrivals, BuildOrder, Pattern, Plan, Size};
-use crate::net::router::{Dateline, Loaded, NetworkConfig, Ways};
+use crate::load::traffic::{Arrivals, BuildOrder, Message, Pattern, Plan, Size};
+use crate::net::router::{Dateline, NetworkConfig, Ways, loaded};
 use crate::{Agenda, Duration, Entry, Instant, Model};
 
 fn limits(us: u64) -> Limits {
@@ -26,7 +27,7 @@ fn point(config: &NetworkConfig, pattern: Pattern, load: f64) -> Result<Outcome,
     };
     let mut agenda = Agenda::default();
     let mut loaded =
-        Loaded::new(config.clone(), plan, Detail::Full, &mut agenda).expect("a network");
+        loaded(config.clone(), plan, &Settings::default(), &mut agenda).expect("a network");
     measure(&mut loaded, &mut agenda, &limits(20))
 }
 
@@ -75,7 +76,9 @@ fn an_outcome_agrees_with_what_is_known_of_a_lightly_loaded_torus() {
     assert!(outcome.latency_ns.half_width < 0.02 * latency);
     assert!(outcome.p50 <= outcome.p99 && outcome.p99 <= outcome.p99_9);
     assert!(outcome.p99_9 <= outcome.max && outcome.histogram.count() == outcome.messages);
-    assert!(outcome.fairness().jain > 0.99);
+    for fairness in [outcome.source_fairness(), outcome.target_fairness()] {
+        assert!(fairness.expect("delivered").jain > 0.99);
+    }
 }
 
 #[test]
@@ -83,8 +86,9 @@ fn a_hot_receiver_shows_in_the_shares_of_the_nodes_and_in_its_links() {
     let config = NetworkConfig::torus(&[4, 4]);
     let hot = Pattern::HotReceiver { node: 5, share: 0.5 };
     let outcome = point(&config, hot, 0.1).expect("no deadlock");
-    let fairness = outcome.fairness();
-    assert!(fairness.max == outcome.per_node_bytes_per_s[5] && fairness.ratio() > 8.0);
+    let fairness = outcome.target_fairness().expect("delivered");
+    assert!(fairness.max == outcome.targets[5].delivered && fairness.ratio() > 8.0);
+    assert!(outcome.source_fairness().expect("delivered").jain > 0.98, "they share it");
     let busiest = outcome.links.iter().max_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
     assert_eq!(busiest.map(|link| link.to), Some(5));
 }
@@ -144,11 +148,12 @@ impl Entry for Call {
 impl Model for Server {
     type Entry = Call;
     fn handle(&mut self, call: Call, agenda: &mut Agenda<Call>) {
-        self.observer.offered(1000);
+        let message = Message { at: agenda.now(), source: 0, to: 0, bytes: 1000, event: 0 };
+        self.observer.offered(&message);
         self.free_at = self.free_at.max(agenda.now()) + Duration::from_us(1);
         // Reported at once instead of when it is served: beyond saturation no fewer messages are
         // accepted, so only the latency can show saturation.
-        self.observer.delivered(0, 1000, self.free_at.since(agenda.now()));
+        self.observer.delivered(&message, self.free_at.since(agenda.now()));
         agenda.schedule_after(self.interval, call);
     }
 }

@@ -23,7 +23,7 @@ mod tap;
 pub use config::{CreditUnit, NetworkConfig};
 pub use deadlock::Deadlock;
 pub use error::NetworkError;
-pub use loaded::Loaded;
+pub use loaded::{Loaded, loaded};
 pub use topology::{Dateline, Dimension, Ways, Wrap};
 
 use std::collections::VecDeque;
@@ -33,9 +33,10 @@ use state::{Buffer, Coming, NONE, Output, Packet, Pending, Slab};
 use tap::Tap;
 use topology::Topology;
 
+use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::load::traffic::Message;
-use crate::{Agenda, Clock, Duration, Instant};
+use crate::{Clock, Duration, Instant};
 
 /// An entry of a network on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +162,10 @@ pub struct Network {
     bytes_out: u64,
     /// Records packets on the links if there is a dump.
     tap: Option<Box<Tap>>,
+    /// Messages that arrived and were not taken, and the receivers not yet reported.
+    arrived: VecDeque<Message>,
+    news: VecDeque<u32>,
+    sends: u64,
 }
 
 impl Network {
@@ -205,6 +210,9 @@ impl Network {
             bytes_in: 0,
             bytes_out: 0,
             tap: None,
+            arrived: VecDeque::new(),
+            news: VecDeque::new(),
+            sends: 0,
             config,
             topology,
             ports,
@@ -268,7 +276,7 @@ impl Network {
 
     /// Hands over a message now. Cut into packets, it waits at its source until the network takes
     /// it; its place there is not limited.
-    pub fn send<A: From<Entry>>(&mut self, message: &Message, agenda: &mut Agenda<A>) {
+    pub fn send(&mut self, message: &Message, agenda: &mut impl Schedule<Entry>) {
         let count = message.bytes.div_ceil(self.config.packet_bytes).max(1);
         let pending = Pending {
             source: message.source,
@@ -296,11 +304,7 @@ impl Network {
     }
 
     /// Handles an entry that is due now; returns a message that it delivered, if any.
-    pub fn handle<A: From<Entry>>(
-        &mut self,
-        entry: Entry,
-        agenda: &mut Agenda<A>,
-    ) -> Option<Delivery> {
+    pub fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) -> Option<Delivery> {
         match entry {
             Entry::Tick { .. } => self.do_tick(None, agenda),
             Entry::Choose { output } => self.do_tick(Some(output), agenda),

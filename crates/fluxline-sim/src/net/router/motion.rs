@@ -7,7 +7,7 @@ use super::state::{Buffer, Coming, NEVER, NONE};
 use super::tap::Left;
 use super::topology::Class;
 use super::{AHEAD, CreditUnit, Entry, Network};
-use crate::Agenda;
+use crate::core::agenda::Schedule;
 
 /// Packets and outputs that are processed together. Derived: a core waits for about 16 lines at
 /// once.
@@ -29,7 +29,7 @@ fn due(way: &mut VecDeque<Coming>, now: u64) -> Option<Coming> {
 impl Network {
     /// Does all work of this tick, including the choice of output `asked`. A second call does
     /// nothing.
-    pub(super) fn do_tick<A: From<Entry>>(&mut self, asked: Option<u32>, agenda: &mut Agenda<A>) {
+    pub(super) fn do_tick(&mut self, asked: Option<u32>, agenda: &mut impl Schedule<Entry>) {
         let now = self.ticks.from(agenda.now());
         self.tick = now;
         while let Some(coming) = due(&mut self.from_nodes, now) {
@@ -81,7 +81,7 @@ impl Network {
         black_box(outputs.iter().fold(0, read));
     }
 
-    fn arrive<A: From<Entry>>(&mut self, coming: Coming, agenda: &mut Agenda<A>) {
+    fn arrive(&mut self, coming: Coming, agenda: &mut impl Schedule<Entry>) {
         let Coming { packet, buffer, .. } = coming;
         let queue = &mut self.buffers[buffer as usize];
         queue.packets += 1;
@@ -99,7 +99,7 @@ impl Network {
     }
 
     /// Requests an output for the head of a buffer.
-    fn ask<A: From<Entry>>(&mut self, buffer: u32, agenda: &mut Agenda<A>) {
+    fn ask(&mut self, buffer: u32, agenda: &mut impl Schedule<Entry>) {
         let queue = &mut self.buffers[buffer as usize];
         let route = self.topology.route(queue.router, self.packets.get(queue.head).to);
         let channels = self.config.channels;
@@ -116,7 +116,7 @@ impl Network {
     }
 
     /// Makes an output choose at a tick, unless it already chooses earlier.
-    fn wake<A: From<Entry>>(&mut self, output: u32, tick: u64, agenda: &mut Agenda<A>) {
+    fn wake(&mut self, output: u32, tick: u64, agenda: &mut impl Schedule<Entry>) {
         let out = &mut self.outputs[output as usize];
         let at = tick.max(out.busy_until);
         if at >= out.wake {
@@ -134,7 +134,7 @@ impl Network {
         list.push(output);
     }
 
-    fn choose<A: From<Entry>>(&mut self, output: u32, agenda: &mut Agenda<A>) {
+    fn choose(&mut self, output: u32, agenda: &mut impl Schedule<Entry>) {
         let out = &mut self.outputs[output as usize];
         if out.wake != self.tick {
             // It has chosen already.
@@ -179,11 +179,11 @@ impl Network {
         Err(later)
     }
 
-    fn transmit<A: From<Entry>>(
+    fn transmit(
         &mut self,
         output: u32,
         Winner { buffer, channel }: Winner,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) {
         let now = self.tick;
         let queue = &mut self.buffers[buffer as usize];
@@ -226,7 +226,7 @@ impl Network {
     }
 
     /// Sends a packet on its way to a router.
-    fn forward<A: From<Entry>>(&mut self, coming: Coming, agenda: &mut Agenda<A>) {
+    fn forward(&mut self, coming: Coming, agenda: &mut impl Schedule<Entry>) {
         if self.from_routers.back().is_none_or(|last| last.tick != coming.tick) {
             agenda.schedule(self.ticks.at(coming.tick), Entry::Tick { first: coming.buffer });
         }
@@ -235,13 +235,7 @@ impl Network {
 
     /// Promises the feeder of a buffer the space of a packet that begins to leave now and has left
     /// at `gone`.
-    fn give_back<A: From<Entry>>(
-        &mut self,
-        buffer: u32,
-        bytes: u32,
-        gone: u64,
-        agenda: &mut Agenda<A>,
-    ) {
+    fn give_back(&mut self, buffer: u32, bytes: u32, gone: u64, agenda: &mut impl Schedule<Entry>) {
         let queue = &mut self.buffers[buffer as usize];
         let feeder = queue.feeder;
         if feeder == NONE {

@@ -8,8 +8,9 @@ use fluxline_core::random::Draw;
 use super::topology::{Class, Topology};
 use super::*;
 use crate::core::model;
+use crate::load::Settings;
 use crate::load::traffic::{Arrivals, Message, Pattern, Plan, Size};
-use crate::{Fingerprint, Model};
+use crate::{Agenda, Fingerprint, Model};
 
 /// The tick of a message's last byte, and the message: source, target, bytes, and hand-over time
 /// [ps].
@@ -342,9 +343,7 @@ fn plan(nodes: u32, arrivals: Arrivals) -> Plan {
 
 fn run_loaded(config: &NetworkConfig, plan: Plan, until: Duration) -> (Loaded, Fingerprint, u64) {
     let mut agenda = Agenda::default();
-    let mut loaded =
-        Loaded::new(config.clone(), plan, crate::load::sweep::Detail::Full, &mut agenda)
-            .expect("fits");
+    let mut loaded = loaded(config.clone(), plan, &Settings::default(), &mut agenda).expect("fits");
     let mut print = Fingerprint::default();
     let entries = model::run(&mut loaded, &mut agenda, &mut print, Instant::START + until);
     loaded.network().audit().expect("nothing is lost");
@@ -402,12 +401,12 @@ fn configurations_that_cannot_work_are_refused_with_a_sentence() {
         assert!(text.contains(part), "{text}");
     }
     let mut agenda = Agenda::default();
-    let detail = crate::load::sweep::Detail::Full;
+    let settings = Settings::default();
     let long = Plan { size: Size::Fixed(u32::MAX), ..plan(4, Arrivals::Window { messages: 1 }) };
-    let wrong = Loaded::new(good.clone(), long, detail, &mut agenda);
-    assert!(wrong.expect_err("refused").to_string().contains("at most 65536"));
-    let wrong = Loaded::new(good, plan(5, Arrivals::Window { messages: 1 }), detail, &mut agenda);
-    assert!(wrong.expect_err("refused").to_string().contains("5 nodes on a network of 4"));
+    let wrong = loaded(good.clone(), long, &settings, &mut agenda);
+    assert!(wrong.err().expect("refused").to_string().contains("at most 65536"));
+    let wrong = loaded(good, plan(5, Arrivals::Window { messages: 1 }), &settings, &mut agenda);
+    assert!(wrong.err().expect("refused").to_string().contains("5 nodes on a network of 4"));
 }
 
 #[test]

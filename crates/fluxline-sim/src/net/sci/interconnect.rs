@@ -2,7 +2,7 @@
 
 use super::link::{self, Entry, NodeIndex};
 use super::{Network, Packet, Topology};
-use crate::Agenda;
+use crate::core::agenda::Schedule;
 use crate::core::ahead::Nearness;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -22,11 +22,11 @@ impl Interconnect for Network {
         self.config.addresses.len() as u32 - u32::from(is_switch)
     }
 
-    fn send<A: From<Entry>>(
+    fn send(
         &mut self,
         node: u32,
         packet: Packet,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<Packet>> {
         Network::send(self, NodeIndex(node), packet, agenda).map_err(|refused| {
             let is_full = refused.why == link::Refusal::Full;
@@ -36,7 +36,7 @@ impl Interconnect for Network {
     }
 
     #[inline]
-    fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
+    fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
         Network::handle(self, entry, agenda);
     }
 
@@ -59,11 +59,11 @@ impl Interconnect for Network {
         }
     }
 
-    fn take<A: From<Entry>>(
+    fn take(
         &mut self,
         node: u32,
         class: Class,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Option<Packet> {
         match class {
             Class::Request => self.take_request(NodeIndex(node), agenda),
@@ -71,7 +71,7 @@ impl Interconnect for Network {
         }
     }
 
-    fn fault<A: From<Entry>>(&mut self, kind: FaultKind, agenda: &mut Agenda<A>) -> bool {
+    fn fault(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Entry>) -> bool {
         match kind {
             FaultKind::Power(node) => self.kill_node(NodeIndex(node), agenda),
             FaultKind::Cable(node) => self.cut_cable(NodeIndex(node), 0, agenda),
@@ -83,6 +83,10 @@ impl Interconnect for Network {
 
     fn conserve(&self) -> Result<(), String> {
         self.check_conservation().map_err(|unbalanced| unbalanced.to_string())
+    }
+
+    fn kind_name(kind: u8) -> &'static str {
+        Entry::kind_name(kind)
     }
 
     /// A packet takes its symbols and the idle behind them; echoes count as packets.

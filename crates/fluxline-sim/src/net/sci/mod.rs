@@ -19,6 +19,7 @@ mod go;
 mod interconnect;
 mod lane;
 pub mod link;
+pub mod messages;
 pub mod network;
 pub mod packet;
 mod port;

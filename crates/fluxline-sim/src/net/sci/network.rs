@@ -12,7 +12,7 @@ use super::route::{self, Routes};
 use super::tap::Tap;
 use super::ticks::Ticks;
 use super::{Command, Counters, NodeId, Packet};
-use crate::Agenda;
+use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 
 /// All ringlets and their nodes.
@@ -82,22 +82,22 @@ impl Network {
 
     /// Queues a packet at `node`, at low priority. It starts with the next symbol at the earliest.
     /// The command decides the class (request or response).
-    pub fn send<A: From<Entry>>(
+    pub fn send(
         &mut self,
         node: NodeIndex,
         packet: Packet,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused> {
         self.send_at(node, packet, Priority::Low, agenda)
     }
 
     /// Queues a packet at a priority, as [`send`](Network::send) does; events ignore it.
-    pub fn send_at<A: From<Entry>>(
+    pub fn send_at(
         &mut self,
         node: NodeIndex,
         mut packet: Packet,
         priority: Priority,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused> {
         let tick = self.ticks.running(agenda.now());
         if packet.command == Command::Strobe {
@@ -192,7 +192,7 @@ impl Network {
     }
 
     /// Handles an entry that is due.
-    pub fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
+    pub fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
         let tick = entry.tick;
         match entry.kind {
             Kind::Wake => self.rings.wake(entry.at, tick),
@@ -206,7 +206,7 @@ impl Network {
         self.flush(agenda);
     }
 
-    fn flush<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
+    fn flush(&mut self, agenda: &mut impl Schedule<Entry>) {
         // Read field by field, as they were just written: a processor that reads them as one word
         // waits until all earlier writes have reached its cache.
         for &Entry { tick, at, kind } in &self.rings.due {
@@ -298,28 +298,28 @@ impl Network {
 
     /// Takes the oldest request out of the receive queue of `node`; the slot is free from the next
     /// symbol on.
-    pub fn take_request<A: From<Entry>>(
+    pub fn take_request(
         &mut self,
         node: NodeIndex,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Option<Packet> {
         self.take(node, 0, agenda)
     }
 
     /// Takes the oldest response in the same way.
-    pub fn take_response<A: From<Entry>>(
+    pub fn take_response(
         &mut self,
         node: NodeIndex,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Option<Packet> {
         self.take(node, 1, agenda)
     }
 
-    fn take<A: From<Entry>>(
+    fn take(
         &mut self,
         node: NodeIndex,
         class: usize,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Option<Packet> {
         let tick = self.ticks.running(agenda.now());
         if let Some(bus) = self.buses.get_mut(node.0 as usize) {
@@ -382,12 +382,7 @@ impl Network {
 
     /// Cuts the cable behind ring port `port` (the n-th of `node`). Packets on it and packets sent
     /// into it are destroyed; a packet whose head has left it still arrives.
-    pub fn cut_cable<A: From<Entry>>(
-        &mut self,
-        node: NodeIndex,
-        port: u32,
-        agenda: &mut Agenda<A>,
-    ) {
+    pub fn cut_cable(&mut self, node: NodeIndex, port: u32, agenda: &mut impl Schedule<Entry>) {
         let tick = self.ticks.running(agenda.now());
         let at = self.ports_of(node).start + port;
         self.rings.cut(at, tick);
@@ -396,12 +391,7 @@ impl Network {
 
     /// Plugs the cable behind ring port `port` of `node` in again. A ringlet that was dead is used
     /// again; the sends that it lost are not repeated.
-    pub fn mend_cable<A: From<Entry>>(
-        &mut self,
-        node: NodeIndex,
-        port: u32,
-        agenda: &mut Agenda<A>,
-    ) {
+    pub fn mend_cable(&mut self, node: NodeIndex, port: u32, agenda: &mut impl Schedule<Entry>) {
         let tick = self.ticks.running(agenda.now());
         let at = self.ports_of(node).start + port;
         self.rings.mend(at, tick);
@@ -409,7 +399,7 @@ impl Network {
     }
 
     /// Kills a node: it no longer takes or passes packets, and its sends are reported as lost.
-    pub fn kill_node<A: From<Entry>>(&mut self, node: NodeIndex, agenda: &mut Agenda<A>) {
+    pub fn kill_node(&mut self, node: NodeIndex, agenda: &mut impl Schedule<Entry>) {
         let tick = self.ticks.running(agenda.now());
         for at in self.ports_of(node) {
             self.rings.ports[at as usize].dead = true;

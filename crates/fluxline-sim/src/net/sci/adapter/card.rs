@@ -13,7 +13,7 @@ use super::outbox::{Letter, Outbox};
 use super::requester::{Outcome as Answer, Request, Requester, Ticket, Times};
 use super::responder::Responder;
 use super::space::{Control, NodeSpace, interrupt_at};
-use crate::core::agenda::Schedule;
+use crate::core::agenda::{Part, Schedule};
 use crate::core::interconnect::{Class, Interconnect, Refusal, SendId};
 use crate::fabric::adapter::{Action, Adapter, Counts, Failure, Job, Repeat, Report, SendEnd};
 use crate::fabric::interrupt::Condition;
@@ -205,7 +205,7 @@ impl<W> Card<W> {
     }
 
     /// Ends a request.
-    fn over<E: From<Step>>(&mut self, ticket: Ticket, answer: Answer, agenda: &mut Agenda<E>) {
+    fn over(&mut self, ticket: Ticket, answer: Answer, agenda: &mut impl Schedule<Step>) {
         let Some(asked) = self.outgoing.asked.remove(&ticket) else { return };
         let (outcome, data) = match answer {
             Answer::Answered(status, data) => (Outcome::Done(status.into()), data),
@@ -213,7 +213,7 @@ impl<W> Card<W> {
         };
         if let Owner::Host(handle) = asked.owner {
             self.mover.request_ended(self.number_of(asked.target), asked.offset, outcome);
-            self.host.finished(handle, outcome, data, &mut Steps(agenda));
+            self.host.finished(handle, outcome, data, &mut Part::of(agenda));
         }
         if outcome == Outcome::Lost && asked.repeat == Repeat::Yes {
             self.give_up(asked.target, agenda);
@@ -221,7 +221,7 @@ impl<W> Card<W> {
     }
 
     /// Gives up a node that does not answer: all requests to it are over.
-    fn give_up<E: From<Step>>(&mut self, target: NodeId, agenda: &mut Agenda<E>) {
+    fn give_up(&mut self, target: NodeId, agenda: &mut impl Schedule<Step>) {
         let peer = self.number_of(target);
         if !self.gone.insert(peer) {
             return;
@@ -238,7 +238,7 @@ impl<W> Card<W> {
     }
 
     /// Writes the messages for which there are slots: the peer has said how many it has read.
-    fn write_mail<E: From<Step>>(&mut self, peer: u32, agenda: &mut Agenda<E>) {
+    fn write_mail(&mut self, peer: u32, agenda: &mut impl Schedule<Step>) {
         let read = self.control.credit(self.ids.id(peer));
         loop {
             let next = self.mail.outboxes.get_mut(&peer).and_then(|outbox| outbox.next(read));
@@ -247,7 +247,7 @@ impl<W> Card<W> {
             let offset = mail_offset(self.ids.id(self.number), number);
             let action = mover::Action::Write(blocks(&message, number));
             let job = mover::Job { number: job, to: peer, offset, action, repeat: Repeat::Yes };
-            self.mover.submit(job, &mut self.host, &mut Steps(agenda));
+            self.mover.submit(job, &mut self.host, &mut Part::of(agenda));
         }
     }
 
@@ -271,7 +271,7 @@ impl<W> Card<W> {
     }
 
     /// Puts the earliest time-out on the agenda.
-    fn arm<E: From<Step>>(&mut self, agenda: &mut Agenda<E>) {
+    fn arm(&mut self, agenda: &mut impl Schedule<Step>) {
         let due = self.requester.deadline();
         if let Some(at) = due.filter(|&at| self.outgoing.timer.is_none_or(|armed| at < armed)) {
             self.outgoing.timer = Some(at);
@@ -284,19 +284,6 @@ impl<W> Card<W> {
 fn mail_offset(source: NodeId, number: u32) -> u64 {
     let slot = u64::from(number % SLOTS) * SLOT_BYTES as u64;
     MAIL_AT + u64::from(source.0) * MAILBOX_BYTES as u64 + slot
-}
-
-/// The agenda as the host sees it.
-struct Steps<'a, E>(&'a mut Agenda<E>);
-
-impl<E: From<Step>> Schedule<host::Entry> for Steps<'_, E> {
-    fn now(&self) -> Instant {
-        self.0.now()
-    }
-
-    fn schedule(&mut self, at: Instant, entry: host::Entry) {
-        self.0.schedule(at, Step::Host(entry));
-    }
 }
 
 /// The parts of a turn; each returns true if it had something to do.
@@ -332,11 +319,7 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
     }
 
     /// Acts on the host's next report.
-    fn host_reports<E: From<Step>>(
-        &mut self,
-        memory: &mut NodeMemory,
-        agenda: &mut Agenda<E>,
-    ) -> bool {
+    fn host_reports(&mut self, memory: &mut NodeMemory, agenda: &mut impl Schedule<Step>) -> bool {
         let Some(report) = self.host.next_report() else { return false };
         match report {
             host::Report::Serve(incoming) => self.serve(&incoming, memory, agenda),
@@ -344,7 +327,7 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
                 memory.interrupts.seen(number as u32);
                 self.reports.push_back(Report::Interrupted);
             }
-            report => match self.mover.report(report, &mut self.host, &mut Steps(agenda)) {
+            report => match self.mover.report(report, &mut self.host, &mut Part::of(agenda)) {
                 Some(Moved::Copied { job }) => self.reports.push_back(Report::Copied { job }),
                 Some(Moved::Ended { job, result }) => self.job_ended(job, result),
                 None => {}
@@ -365,11 +348,11 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
     }
 
     /// Does a request of another node on memory, after the bus has carried it.
-    fn serve<E: From<Step>>(
+    fn serve(
         &mut self,
         incoming: &Incoming,
         memory: &mut NodeMemory,
-        agenda: &mut Agenda<E>,
+        agenda: &mut impl Schedule<Step>,
     ) {
         let request = incoming.request;
         let Some(packet) = self.served.packets.get(&request) else { return };
@@ -377,17 +360,17 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
         let mut space = NodeSpace { control: &mut self.control, memory, source };
         let answer = self.responder.handle(packet, &mut space);
         while let Some(number) = memory.interrupts.next_signal() {
-            self.host.interrupt(u64::from(number), &mut Steps(agenda));
+            self.host.interrupt(u64::from(number), &mut Part::of(agenda));
         }
         let (status, data) = match answer {
             Some(answer) => (answer.status, answer.data),
             None => (Status::Normal, Vec::new()),
         };
-        self.host.served(request, status.into(), data, &mut Steps(agenda));
+        self.host.served(request, status.into(), data, &mut Part::of(agenda));
     }
 
     /// Begins the next request that waits for a transaction id.
-    fn begin_request<E: From<Step>>(&mut self, agenda: &mut Agenda<E>) -> bool {
+    fn begin_request(&mut self, agenda: &mut impl Schedule<Step>) -> bool {
         if !self.requester.has_space() {
             return false;
         }
@@ -468,13 +451,13 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
             let data = if is_read { Vec::new() } else { packet.data.clone() };
             self.served.packets.insert(request, packet);
             let incoming = Incoming { request, access, offset, data };
-            self.host.incoming(incoming, &mut Steps(agenda));
+            self.host.incoming(incoming, &mut Part::<_, Step>::of(agenda));
         }
         true
     }
 
     /// Reads the next message of other drivers, and acknowledges messages.
-    fn read_mail<E: From<Step>>(&mut self, agenda: &mut Agenda<E>) -> bool {
+    fn read_mail(&mut self, agenda: &mut impl Schedule<Step>) -> bool {
         let Some(source) = self.mail.reading else {
             self.mail.reading = self.control.next_rung();
             return self.mail.reading.is_some();
@@ -496,7 +479,7 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
     type Wire = W;
     type Step = Step;
 
-    fn submit<E: From<Step>>(&mut self, job: Job, agenda: &mut Agenda<E>) {
+    fn submit(&mut self, job: Job, agenda: &mut impl Schedule<Step>) {
         let Job { number, to, action, repeat } = job;
         let (offset, action) = match action {
             Action::Message(message) => {
@@ -519,12 +502,12 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
             }
         };
         let job = mover::Job { number, to, offset, action, repeat };
-        self.mover.submit(job, &mut self.host, &mut Steps(agenda));
+        self.mover.submit(job, &mut self.host, &mut Part::of(agenda));
     }
 
-    fn handle<E: From<Step>>(&mut self, step: Step, agenda: &mut Agenda<E>) {
+    fn handle(&mut self, step: Step, agenda: &mut impl Schedule<Step>) {
         match step {
-            Step::Host(entry) => self.host.handle(entry, &mut Steps(agenda)),
+            Step::Host(entry) => self.host.handle(entry, &mut Part::of(agenda)),
             Step::Timer { .. } => {
                 self.outgoing.timer = None;
                 for (ticket, answer) in self.requester.expire(agenda.now()) {
@@ -546,7 +529,7 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
         self.ask(Owner::Probe, request);
     }
 
-    fn send_ended<E: From<Step>>(&mut self, send: SendId, end: SendEnd, agenda: &mut Agenda<E>) {
+    fn send_ended(&mut self, send: SendId, end: SendEnd, agenda: &mut impl Schedule<Step>) {
         // A lost response needs no action: the requester asks again.
         let Some(Sending::Request(id)) = self.outgoing.sends.remove(&send) else { return };
         let ended = match end {
@@ -601,8 +584,8 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
         self.outgoing.responses.clear();
     }
 
-    fn compute<E: From<Step>>(&mut self, time: Duration, agenda: &mut Agenda<E>) {
-        self.host.submit(host::Call::Compute(time), u64::MAX, &mut Steps(agenda));
+    fn compute(&mut self, time: Duration, agenda: &mut impl Schedule<Step>) {
+        self.host.submit(host::Call::Compute(time), u64::MAX, &mut Part::of(agenda));
     }
 
     fn poll_notice(&self) -> Duration {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::ids::Ids;
+use crate::Duration;
+use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, Refused, Report, SendId};
 use crate::net::plain::{Entry, Parcel, PlainLink};
 use crate::net::sci::Packet;
-use crate::{Agenda, Duration};
 
 /// A plain link between the nodes of a cluster.
 #[derive(Debug)]
@@ -39,11 +40,11 @@ impl Interconnect for PlainWire {
         self.link.nodes()
     }
 
-    fn send<A: From<Entry>>(
+    fn send(
         &mut self,
         node: u32,
         packet: Packet,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<Packet>> {
         let to = self.ids.number(packet.target).unwrap_or(u32::MAX);
         let parcel = Parcel { to, class: class_of(&packet), content: packet };
@@ -52,7 +53,7 @@ impl Interconnect for PlainWire {
         self.link.send(node, parcel, agenda).map_err(refused)
     }
 
-    fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
+    fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
         self.link.handle(entry, agenda);
     }
 
@@ -60,16 +61,16 @@ impl Interconnect for PlainWire {
         self.link.next_report()
     }
 
-    fn take<A: From<Entry>>(
+    fn take(
         &mut self,
         node: u32,
         class: Class,
-        agenda: &mut Agenda<A>,
+        agenda: &mut impl Schedule<Entry>,
     ) -> Option<Packet> {
         self.link.take(node, class, agenda).map(|parcel| parcel.content)
     }
 
-    fn fault<A: From<Entry>>(&mut self, kind: FaultKind, agenda: &mut Agenda<A>) -> bool {
+    fn fault(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Entry>) -> bool {
         self.link.fault(kind, agenda)
     }
 
