@@ -213,7 +213,17 @@ fn no_circle_of_imports_between_files_or_folders() {
     super::report(&problems);
 }
 
-/// Coherence, the global clock and interrupts are extras: ringlets and tori work without them.
+/// The extras of networks: ringlets, tori and routers work without hosts, nodes and programs.
+const EXTRAS: [&str; 7] = [
+    "fabric",
+    "host",
+    "net/sci/adapter",
+    "net/sci/clock",
+    "net/sci/cluster",
+    "net/sci/coherence",
+    "world",
+];
+
 #[test]
 fn ringlets_and_tori_import_no_extra_of_the_simulator() {
     let all = super::sources();
@@ -225,7 +235,7 @@ fn ringlets_and_tori_import_no_extra_of_the_simulator() {
         .collect();
     let is_extra = |module: &Module| {
         let path = module.join("/");
-        ["net/sci/clock", "net/sci/coherence", "world"].iter().any(|extra| path.starts_with(extra))
+        EXTRAS.iter().any(|extra| path.starts_with(extra))
     };
     let mut problems = Vec::new();
     for (from, targets) in graph(&sources).iter().filter(|(from, _)| !is_extra(from)) {

@@ -1,5 +1,5 @@
-//! The ground of every model: the agenda of virtual time, entries and their fingerprint, the records
-//! of a run.
+//! The ground of every model: virtual time and its agenda, entries and their fingerprint, the seam
+//! of networks, and the records of a run.
 
 pub mod agenda;
 pub mod ahead;

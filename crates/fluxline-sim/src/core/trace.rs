@@ -98,7 +98,7 @@ impl<W: Write> Trace<W> {
     }
 }
 
-/// Runs a model as [`model::run`](crate::core::model::run) does, and records every entry under the name
+/// Runs a model as [`model::run`](super::model::run) does, and records every entry under the name
 /// of its kind.
 pub fn run<M: Model, W: Write>(
     model: &mut M,

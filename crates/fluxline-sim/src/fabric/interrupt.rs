@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Dolphin's cards did the second for a store through a "conditional interrupt" map \[S3\]. A
-//! trigger that comes while its interrupt is on its way to the processor does not raise another one. It is
-//! counted, and the program gets the number of triggers with the interrupt. So no trigger is lost.
+//! trigger that comes while its interrupt is on its way to the processor does not raise another
+//! one. It is counted, and the program gets the number of triggers with the interrupt. So no
+//! trigger is lost.
 
 use std::collections::{BTreeMap, VecDeque};
 

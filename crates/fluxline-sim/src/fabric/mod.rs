@@ -14,6 +14,7 @@
 
 pub mod adapter;
 pub mod address;
+pub mod courier;
 pub mod driver;
 mod endpoint;
 pub mod interrupt;

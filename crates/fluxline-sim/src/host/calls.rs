@@ -31,7 +31,7 @@ impl Access {
 /// An operation on a word of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atomic {
-    /// Adds.
+    /// Adds to the word.
     FetchAdd,
     /// Replaces the word if it has the expected value.
     CompareSwap,

@@ -64,6 +64,11 @@ impl Node {
         Node { world, index, capabilities, through_windows: Arc::default() }
     }
 
+    /// Returns the place of the node in its world.
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
     /// Lets the driver do something, and settles what follows.
     fn act<T>(&mut self, work: impl FnOnce(&mut Driver, &mut dyn Hands) -> T) -> T {
         let stored = self.through_windows.swap(0, Ordering::Relaxed);

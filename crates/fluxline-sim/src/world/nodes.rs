@@ -1,5 +1,6 @@
 //! A world as its nodes and programs see it, whatever its network is.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +62,10 @@ pub trait Nodes: Send {
 
     /// Returns the number of work items completed for programs.
     fn progress(&self) -> u64;
+
+    /// Takes the nodes whose programs may have something to do: they have a completion by `now`,
+    /// their driver made progress, or they crashed.
+    fn take_woken(&mut self, now: Moment) -> BTreeSet<u32>;
 
     /// Returns the memory of a node's own region.
     fn region_words(&self, node: usize, region: RegionId) -> Result<Arc<Words>, AccessError>;

@@ -15,9 +15,10 @@ use fluxline_core::fabric::memory::Words;
 
 use super::dump_file::DumpFile;
 use super::machine::Machine;
-use super::moments::moment;
+use super::moments::{instant, moment};
 use super::nodes::{NodeState, Nodes};
 use super::platform::{Due, Entry, Platform};
+use super::waking::Waking;
 use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
 use crate::core::interconnect::{Interconnect, Report};
@@ -33,6 +34,8 @@ pub struct World<A: Platform> {
     machines: Vec<Machine<A>>,
     /// Nodes for which something may follow from what has just happened.
     touched: BTreeSet<u32>,
+    /// Nodes whose programs may have something to do.
+    waking: Waking,
     /// The file of dumped frames.
     dump: Option<DumpFile>,
 }
@@ -42,11 +45,13 @@ impl<A: Platform> World<A> {
     #[must_use]
     pub fn new(wire: A::Wire, adapters: impl IntoIterator<Item = A>) -> World<A> {
         let machines = (0..).zip(adapters).map(|(number, of)| Machine::new(number, of));
+        let machines: Vec<Machine<A>> = machines.collect();
         World {
             agenda: Agenda::default(),
             fingerprint: Fingerprint::default(),
             wire,
-            machines: machines.collect(),
+            waking: Waking::new(machines.len()),
+            machines,
             touched: BTreeSet::new(),
             dump: None,
         }
@@ -77,6 +82,7 @@ impl<A: Platform> World<A> {
             Due::World(Entry::Fault(kind)) => {
                 if matches!(kind, FaultKind::Host(_) | FaultKind::Power(_)) {
                     self.machines[kind.node() as usize].die();
+                    self.waking.wake(kind.node());
                 }
                 self.wire.fault(kind, agenda);
                 kind.node()
@@ -104,7 +110,9 @@ impl<A: Platform> World<A> {
                 self.touched.insert(node);
             }
             let Some(node) = self.touched.pop_first() else { return };
-            self.machines[node as usize].settle(&mut self.wire, &mut self.agenda);
+            let machine = &mut self.machines[node as usize];
+            machine.settle(&mut self.wire, &mut self.agenda);
+            self.waking.note(node, &machine.driver);
         }
     }
 }
@@ -155,7 +163,12 @@ where
     }
 
     fn next_completion(&mut self, node: usize) -> Option<Completion> {
-        self.machines[node].driver.next_completion(self.agenda.now())
+        let driver = &mut self.machines[node].driver;
+        let completion = driver.next_completion(self.agenda.now());
+        if completion.is_some() {
+            self.waking.note(node as u32, driver);
+        }
+        completion
     }
 
     fn look(&self, node: usize) -> NodeState {
@@ -169,12 +182,15 @@ where
     }
 
     fn next_due_after(&self, seen: Moment) -> Option<Moment> {
-        let due = self.machines.iter().filter_map(|machine| machine.driver.next_completion_at());
-        due.map(moment).filter(|&at| at > seen).min()
+        self.waking.next_due_after(instant(seen)).map(moment)
     }
 
     fn progress(&self) -> u64 {
-        self.machines.iter().map(|machine| machine.driver.progress()).sum()
+        self.waking.progress()
+    }
+
+    fn take_woken(&mut self, now: Moment) -> BTreeSet<u32> {
+        self.waking.take(instant(now))
     }
 
     fn region_words(

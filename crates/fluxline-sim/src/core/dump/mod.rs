@@ -2,9 +2,8 @@
 //!
 //! A model reports each packet with its link and its start; a [`Dump`] sorts them by time and keeps
 //! the bytes of the file in memory, up to a limit. Times are picoseconds of virtual time. These
-//! models have methods for dumps: [`sci::Network`](crate::net::sci::Network),
-//! [`network::Network`](crate::net::router::Network), a [`Cluster`](crate::world::Cluster) by its URL
-//! and a [`Scenario`](crate::scenario::Scenario).
+//! have dumps: a network ([`Interconnect`](super::interconnect::Interconnect)), a
+//! [`Cluster`](crate::world::Cluster) by its URL and a [`Scenario`](crate::scenario::Scenario).
 //!
 //! The writer of captures in `fluxline-daq` is for UDP in Ethernet frames. It cannot be used here,
 //! because this crate depends only on `fluxline-core`.

@@ -1,8 +1,8 @@
 //! A global clock on a ringlet: a master sends strobes, and nodes set their time by them.
 //!
 //! The problem: each node stamps its data by its own clock, which has an arbitrary start and
-//! drifts. The idea: a master sends a [strobe](crate::net::sci::Command::Strobe) once per period. Each
-//! node notes its own clock's time when the strobe arrives, and adds the strobe's travel time. The
+//! drifts. The idea: a master sends a [strobe](super::Command::Strobe) once per period. Each node
+//! notes its own clock's time when the strobe arrives, and adds the strobe's travel time. The
 //! travel time on an idle ringlet is measured: the strobe returns to its master, and each node
 //! counts its share of the shortest round so far. Traffic delays strobes: they wait at the master
 //! and in bypass FIFOs. [`Correction`] chooses which of these delays nodes know.

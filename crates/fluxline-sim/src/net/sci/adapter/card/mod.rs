@@ -1,15 +1,16 @@
 //! The card of one node: its host's accesses and the network's packets, joined.
 
+mod mail;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::access::{access_of, command_of, packet_data};
-use super::address::{CREDIT_AT, MAIL_AT, REGISTERS_AT};
+use super::address::REGISTERS_AT;
 use super::ids::Ids;
-use super::mailbox::{MAILBOX_BYTES, SLOT_BYTES, SLOTS, Taken, blocks};
 use super::mover::{self, Moved, Mover};
-use super::outbox::{Letter, Outbox};
+use super::outbox::Letter;
 use super::requester::{Outcome as Answer, Request, Requester, Ticket, Times};
 use super::responder::Responder;
 use super::space::{Control, NodeSpace, interrupt_at};
@@ -21,9 +22,7 @@ use crate::fabric::memory::NodeMemory;
 use crate::host::{self, Access, Host, Incoming, Out, Outcome};
 use crate::net::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Duration, Instant};
-
-/// Messages read between two acknowledgements to their sender: a quarter of the mailbox.
-const CREDIT_EVERY: u32 = SLOTS / 4;
+use mail::Mail;
 
 /// An entry of a card on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,20 +100,6 @@ struct Outgoing {
 struct Served {
     packets: BTreeMap<host::RequestId, Packet>,
     next_request: host::RequestId,
-}
-
-/// Messages of this node's driver, and of others.
-#[derive(Debug, Default)]
-struct Mail {
-    outboxes: BTreeMap<u32, Outbox>,
-    /// The peer and the number of the message that a job writes.
-    letters: BTreeMap<u64, (u32, u32)>,
-    /// A peer for which a slot may be free since the last report.
-    freed: Option<u32>,
-    /// The source whose mailbox is being read.
-    reading: Option<NodeId>,
-    /// The number of messages of each peer that were acknowledged to the peer.
-    credited: BTreeMap<NodeId, u32>,
 }
 
 /// On whose behalf a request is sent.
@@ -237,39 +222,6 @@ impl<W> Card<W> {
         }
     }
 
-    /// Writes the messages for which there are slots: the peer has said how many it has read.
-    fn write_mail(&mut self, peer: u32, agenda: &mut impl Schedule<Step>) {
-        let read = self.control.credit(self.ids.id(peer));
-        loop {
-            let next = self.mail.outboxes.get_mut(&peer).and_then(|outbox| outbox.next(read));
-            let Some((number, Letter { job, message })) = next else { return };
-            self.mail.letters.insert(job, (peer, number));
-            let offset = mail_offset(self.ids.id(self.number), number);
-            let action = mover::Action::Write(blocks(&message, number));
-            let job = mover::Job { number: job, to: peer, offset, action, repeat: Repeat::Yes };
-            self.mover.submit(job, &mut self.host, &mut Part::of(agenda));
-        }
-    }
-
-    /// Acknowledges the messages of a source that were read.
-    fn credit(&mut self, source: NodeId) {
-        let read = self.control.mailbox(source).read();
-        let reported = self.mail.credited.entry(source).or_default();
-        if read.wrapping_sub(*reported) < CREDIT_EVERY {
-            return;
-        }
-        *reported = read;
-        let own = self.ids.id(self.number);
-        let request = Request {
-            target: source,
-            command: Command::WriteSelected,
-            offset: CREDIT_AT + u64::from(own.0) * 8,
-            data: read.to_le_bytes().to_vec(),
-            repeat: Repeat::Yes,
-        };
-        self.ask(Owner::Credit, request);
-    }
-
     /// Puts the earliest time-out on the agenda.
     fn arm(&mut self, agenda: &mut impl Schedule<Step>) {
         let due = self.requester.deadline();
@@ -278,12 +230,6 @@ impl<W> Card<W> {
             agenda.schedule(at, Step::Timer { node: self.number });
         }
     }
-}
-
-/// Returns the address of a source's message with this number in a mailbox.
-fn mail_offset(source: NodeId, number: u32) -> u64 {
-    let slot = u64::from(number % SLOTS) * SLOT_BYTES as u64;
-    MAIL_AT + u64::from(source.0) * MAILBOX_BYTES as u64 + slot
 }
 
 /// The parts of a turn; each returns true if it had something to do.
@@ -452,24 +398,6 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
             self.served.packets.insert(request, packet);
             let incoming = Incoming { request, access, offset, data };
             self.host.incoming(incoming, &mut Part::<_, Step>::of(agenda));
-        }
-        true
-    }
-
-    /// Reads the next message of other drivers, and acknowledges messages.
-    fn read_mail(&mut self, agenda: &mut impl Schedule<Step>) -> bool {
-        let Some(source) = self.mail.reading else {
-            self.mail.reading = self.control.next_rung();
-            return self.mail.reading.is_some();
-        };
-        let from = self.number_of(source);
-        match self.control.mailbox(source).take() {
-            Taken::Message(message) => self.reports.push_back(Report::Message { from, message }),
-            Taken::Nothing => {
-                self.mail.reading = None;
-                self.write_mail(from, agenda);
-                self.credit(source);
-            }
         }
         true
     }
