@@ -12,7 +12,9 @@ use super::adapter::{Action, Adapter, Counts, Failure, Job, Repeat, Report, Send
 use super::memory::NodeMemory;
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Class, Interconnect, Refusal, SendId};
-use crate::host::{Atomic, Bus, Status, config};
+use crate::host::{Atomic, Bus, Status, config, preset};
+use crate::load::traffic::Message;
+use crate::load::{Arrived, Carrier};
 use crate::{Agenda, Duration, Instant};
 
 /// Bytes of a frame besides its data. A choice.
@@ -43,7 +45,7 @@ pub enum Body {
     Ping,
     /// The answer to a request.
     Answer(Result<Vec<u8>, Status>),
-    /// A message of generated traffic, of this number of bytes.
+    /// A message of generated traffic, of this number of bytes; it is not answered.
     Load(u32),
 }
 
@@ -72,6 +74,8 @@ pub struct Times {
     pub call: Duration,
     /// From the departure of a request to its repetition when no answer came.
     pub answer: Duration,
+    /// The same for each byte of request and answer, in addition.
+    pub answer_per_byte: Duration,
     /// From the first departure to giving the peer up.
     pub give_up: Duration,
     /// From an interrupt to the program that waits for it.
@@ -80,6 +84,21 @@ pub struct Times {
     pub poll_notice: Duration,
     /// The bus between memory and card.
     pub bus: config::Bus,
+}
+
+impl Default for Times {
+    /// All assumed: far above a round trip on a network of 100 MB/s, and a machine with PCI.
+    fn default() -> Times {
+        Times {
+            call: Duration::from_us(1),
+            answer: Duration::from_us(5_000),
+            answer_per_byte: Duration::from_ns(100),
+            give_up: Duration::from_us(60_000),
+            interrupt: Duration::from_us(15),
+            poll_notice: Duration::from_ns(200),
+            bus: preset::pci_32_33(),
+        }
+    }
 }
 
 /// A step of a courier.
@@ -227,9 +246,14 @@ impl<W> Courier<W> {
         let (Some(errand), request) = (line.errands.front(), line.request) else { return };
         let body = errand.body.clone();
         let frame = Frame { source: self.number, target: peer, request, body };
+        let bytes = match &frame.body {
+            Body::Ask(Action::Read { bytes, .. }) => *bytes,
+            _ => frame.bytes(),
+        };
+        let patience = self.times.answer + self.times.answer_per_byte.times(bytes);
         let left = self.load(frame, agenda);
         let step = self.step(What::Overdue { peer, request });
-        agenda.schedule(left + self.times.answer, step);
+        agenda.schedule(left + patience, step);
     }
 
     /// Carries a frame from memory to the card; returns the time at which it is there.
@@ -351,6 +375,41 @@ impl<W> Courier<W> {
             Err(_) => self.counts.responder.refused += 1,
         }
         answer
+    }
+}
+
+/// Messages of generated traffic as frames of couriers: each is over when it has arrived.
+#[derive(Clone, Debug)]
+pub struct Messages<W> {
+    /// Messages under way, by the number of their frame.
+    sent: BTreeMap<u64, Message>,
+    next: u64,
+    wire: PhantomData<fn(W)>,
+}
+
+impl<W> Default for Messages<W> {
+    fn default() -> Messages<W> {
+        Messages { sent: BTreeMap::new(), next: 0, wire: PhantomData }
+    }
+}
+
+impl<W: Interconnect<Frame = Frame>> Carrier for Messages<W> {
+    type Network = W;
+
+    fn pack(&mut self, message: &Message, _: &W) -> Frame {
+        self.next += 1;
+        self.sent.insert(self.next, *message);
+        let Message { source, to, bytes, .. } = *message;
+        Frame { source, target: to, request: self.next, body: Body::Load(bytes) }
+    }
+
+    fn unpack(&mut self, frame: Frame) {
+        self.sent.remove(&frame.request);
+    }
+
+    fn arrived(&mut self, _: u32, frame: Frame, _: &W) -> Arrived<Frame> {
+        let message = self.sent.remove(&frame.request);
+        Arrived { message, answer: None, over: message.map(|message| message.source) }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::Interconnect;
 use crate::fabric::adapter::Adapter;
+use crate::fabric::courier;
 
 /// An entry of a world of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,12 @@ pub enum Due<W, S> {
 impl<W, S> From<Entry> for Due<W, S> {
     fn from(entry: Entry) -> Due<W, S> {
         Due::World(entry)
+    }
+}
+
+impl<W> From<courier::Step> for Due<W, courier::Step> {
+    fn from(step: courier::Step) -> Due<W, courier::Step> {
+        Due::Step(step)
     }
 }
 
