@@ -1,5 +1,5 @@
-//! Demonstrates: a network of one's own. A token goes round the nodes of a bus; its holder sends one
-//! frame. The program runs a sweep, lets a node fail under load and through `Fabric`, and writes a
+//! Demonstrates: a network of one's own. A token goes round the nodes of a bus; its holder sends
+//! one frame. The program runs a sweep, lets a cable fail and be repaired under load, and writes a
 //! report. `tests/token_bus.rs` runs the suite of all links on it.
 //!
 //! `cargo run --release -p fluxline-sim --example token_bus`

@@ -11,7 +11,6 @@ pub mod fabric;
 pub mod host;
 pub mod load;
 pub mod net;
-pub mod open;
 pub mod report;
 pub mod reproduce;
 pub mod scenario;

@@ -247,6 +247,30 @@ fn ringlets_and_tori_import_no_extra_of_the_simulator() {
     super::report(&problems);
 }
 
+/// A network is known to itself, to the files that describe networks, and to published experiments.
+#[test]
+fn sci_is_imported_by_scenarios_and_experiments_alone() {
+    let all = super::sources();
+    let sources: Vec<Source> = all
+        .iter()
+        .filter_map(|(file, text)| {
+            Source::new(file.strip_prefix("crates/fluxline-sim/src/")?, text)
+        })
+        .collect();
+    let is_allowed = |module: &Module| {
+        module.starts_with(&["net".to_owned(), "sci".to_owned()])
+            || ["scenario", "reproduce"].contains(&module[0].as_str())
+    };
+    let graph = graph(&sources);
+    assert!(graph.len() > 100, "only {} files were found", graph.len());
+    let mut problems = Vec::new();
+    for (from, targets) in graph.iter().filter(|(from, _)| !is_allowed(from)) {
+        let sci = targets.iter().filter(|to| to.join("/").starts_with("net/sci"));
+        problems.extend(sci.map(|to| format!("{} -> {}", from.join("/"), to.join("/"))));
+    }
+    super::report(&problems);
+}
+
 #[test]
 fn circles_are_found_through_lists_paths_and_re_exports() {
     let source = |path: &str, text: &str| Source::new(path, text).expect("no test");

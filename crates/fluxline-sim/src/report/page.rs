@@ -121,11 +121,8 @@ fn headlines(results: &Results) -> Vec<Headline> {
         all.push(headline("carries", format!("{:.3}", found.stable), note));
     }
     if let Some(last) = results.points.last() {
-        let note = format!(
-            "Jain's index of the sources, load {:.3}; 1 is even; targets {}",
-            last.load,
-            jain(last.target_jain)
-        );
+        let targets = jain(last.target_jain);
+        let note = format!("Jain's index of sources, load {:.3}; of targets {targets}", last.load);
         all.push(headline("fairness, heaviest load", jain(last.source_jain), note));
     }
     all
@@ -448,7 +445,7 @@ fn number(value: f64) -> String {
 
 /// Writes a fairness index; a network that delivers nothing has none.
 fn jain(index: Option<f64>) -> String {
-    index.map_or_else(|| "–".to_string(), |index| format!("{index:.4}"))
+    index.map_or_else(|| "–".to_string(), |index| format!("{index:.3}"))
 }
 
 fn micros(us: f64) -> String {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::net::sci::{self, Command, Network, NodeId, NodeIndex, Packet, SendId};
+use crate::net::sci::{
+    self, Command, Network, NodeId, NodeIndex, Packet, Preset, SendId, Topology,
+};
 use crate::{Agenda, Duration, Instant};
 
 /// The ring between the machines.
@@ -28,13 +30,13 @@ pub struct FixedLink {
 /// Returns the first generation's links: 200 MB/s (published by SCINET).
 #[must_use]
 pub fn link_lc1() -> Link {
-    Link::Ring(Box::new(sci::Config::lc1(2)))
+    Link::Ring(Box::new(Preset::Lc1.network(Topology::Ring { nodes: 2 })))
 }
 
 /// Returns the D310's links: 400 MB/s (background).
 #[must_use]
 pub fn link_lc2() -> Link {
-    Link::Ring(Box::new(sci::Config::lc2(2)))
+    Link::Ring(Box::new(Preset::Lc2.network(Topology::Ring { nodes: 2 })))
 }
 
 /// A packet that has arrived at a machine.

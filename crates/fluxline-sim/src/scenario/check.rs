@@ -51,7 +51,9 @@ impl Scenario {
         if let Some(rate) = part.link_mb_s {
             within("network.link-mb-s", rate, 1.0, 1e6)?;
         }
-        within("network.bus-mb-s", part.bus_mb_s, 1.0, 1e6)?;
+        if let Some(rate) = part.bus_mb_s {
+            within("network.bus-mb-s", rate, 1.0, 1e6)?;
+        }
         within("network.link-bytes-per-ns", f64::from(part.link_bytes_per_ns), 1.0, 1e6)?;
         within("network.router-ns", f64::from(part.router_ns), 0.0, 1e6)?;
         within("network.wire-ns", f64::from(part.wire_ns), 1.0, 1e6)?;

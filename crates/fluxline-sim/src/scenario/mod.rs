@@ -8,6 +8,7 @@ mod network;
 mod page;
 mod run;
 mod sci;
+pub mod url;
 
 use fluxline_toml::{Places, TomlText};
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         "network",
         "bus-mb-s",
-        "400.0",
+        "",
         "SCI torus and switch: bus between a node's ringlets and its host [MB/s]",
     ),
     ("network", "link-bytes-per-ns", "16", "routers: rate of a link [B/ns]"),

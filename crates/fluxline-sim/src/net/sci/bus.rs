@@ -42,7 +42,7 @@ pub struct NodeBus {
     /// Events from the ringlets.
     pub events: VecDeque<Packet>,
     pub moving: Option<Parcel>,
-    /// Parcels that have crossed the bus and whose delay is not over.
+    /// Parcels that have crossed the bus and whose delay is not over, in order of its end.
     pub passing: VecDeque<Parcel>,
     /// The source that is checked first.
     pub turn: usize,

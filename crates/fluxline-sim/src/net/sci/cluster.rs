@@ -102,7 +102,7 @@ impl Config {
             Link::Plain { delay, loss } => {
                 let count = self.nodes.min(NODES_MAX);
                 let ids = Arc::new(Ids::new((0..count).map(|node| NodeId(node as u16)).collect()));
-                self.world(PlainWire::new(&ids, *delay, *loss, self.seed), &ids)
+                self.world(PlainWire::new(&ids, *delay, *loss, self.seed), self.host.clone(), &ids)
             }
             Link::Network(config) => {
                 let network = Network::new(config)?;
@@ -111,12 +111,22 @@ impl Config {
                     _ => config.addresses.len(),
                 };
                 let ids = Arc::new(Ids::new(config.addresses[..hosts].to_vec()));
-                self.world(network, &ids)
+                let mut host = self.host.clone();
+                if config.bus.is_some() {
+                    // The network's bus carries each packet between host and ring ports.
+                    host.card.internal_mb_per_s = u32::MAX;
+                }
+                self.world(network, host, &ids)
             }
         }
     }
 
-    fn world<W>(&self, wire: W, ids: &Arc<Ids>) -> Result<Cluster, ClusterError>
+    fn world<W>(
+        &self,
+        wire: W,
+        mut host: host::Config,
+        ids: &Arc<Ids>,
+    ) -> Result<Cluster, ClusterError>
     where
         Card<W>: Platform<Wire = W>,
         W: Send,
@@ -125,7 +135,6 @@ impl Config {
         if !(2..=most).contains(&self.nodes) {
             return Err(ClusterError::Nodes { nodes: self.nodes, most });
         }
-        let mut host = self.host.clone();
         host.card.posting = host::config::Posting::Write;
         let card = |number: u32| {
             let host = Host::new(number, host.clone())?;

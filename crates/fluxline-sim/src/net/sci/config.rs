@@ -83,8 +83,8 @@ pub struct Faults {
 pub struct Bus {
     /// Bytes a second.
     pub bytes_per_second: u64,
-    /// Delay from the end of a transfer until the packet is in the queue behind the bus
-    /// \[symbols\].
+    /// Delay of a packet that changes its ringlet, after it crossed the bus \[symbols\]. Packets
+    /// from and to the host have the delays of the host's card instead.
     pub delay: u64,
 }
 

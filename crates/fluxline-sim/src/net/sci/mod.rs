@@ -45,3 +45,4 @@ pub use counters::Counters;
 pub use link::{Entry, Loss, NodeIndex, Passage, Priority, Refusal, Refused, Report, SendId};
 pub use network::Network;
 pub use packet::{Command, NodeId, Packet, Status};
+pub use preset::Preset;

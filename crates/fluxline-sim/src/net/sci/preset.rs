@@ -5,6 +5,7 @@ use super::NodeId;
 use super::config::{Bus, Config, Faults, Retry, Topology};
 use super::packet::HEADER_SYMBOLS;
 use crate::Clock;
+use serde::{Deserialize, Serialize};
 
 /// B-Link of the older cards, 64 bits (BACKGROUND-M) at 50 MHz (J. Merkey's mails): DERIVED.
 const B_LINK_50_MHZ: u64 = 400_000_000;
@@ -24,7 +25,80 @@ const fn symbols(hertz: u64, ns: u64) -> u32 {
     if whole == 0 { 1 } else { whole }
 }
 
+/// Link controllers whose speeds and delays are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// 1 GB/s, as in the standard.
+    Standard,
+    /// Dolphin LC-1: 200 MB/s.
+    Lc1,
+    /// Dolphin LC-2: 400 MB/s.
+    #[default]
+    Lc2,
+    /// Dolphin LC-3: 667 MB/s.
+    Lc3,
+}
+
+impl Preset {
+    /// All presets, in the order of their links' rates except the first.
+    pub const ALL: [Preset; 4] = [Preset::Standard, Preset::Lc1, Preset::Lc2, Preset::Lc3];
+
+    /// Returns the name, as in scenarios and URLs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Standard => "standard",
+            Preset::Lc1 => "lc1",
+            Preset::Lc2 => "lc2",
+            Preset::Lc3 => "lc3",
+        }
+    }
+
+    /// Returns the preset of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Preset> {
+        Preset::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+
+    /// Describes the preset in a few words.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Preset::Standard => "SCI at 1 GB/s, as in the standard",
+            Preset::Lc1 => "Dolphin LC-1",
+            Preset::Lc2 => "Dolphin LC-2, cards D31x",
+            Preset::Lc3 => "Dolphin LC-3, cards D33x",
+        }
+    }
+
+    /// Builds the network of these link controllers. Scenarios, URLs and published experiments all
+    /// use it, so that one card has one model.
+    #[must_use]
+    pub fn network(self, topology: Topology) -> Config {
+        let ring = match self {
+            Preset::Standard => Config::ring(2),
+            Preset::Lc1 => Config::lc1(2),
+            Preset::Lc2 => Config::lc2(2),
+            Preset::Lc3 => Config::lc3(2),
+        };
+        ring.on(topology)
+    }
+}
+
 impl Config {
+    /// Returns the same link controllers on another topology: one for each ringlet of a node, which
+    /// a bus joins where there are several.
+    #[must_use]
+    pub fn on(self, topology: Topology) -> Config {
+        match topology {
+            Topology::Ring { nodes } => {
+                Config { topology, addresses: plain_addresses(nodes), bus: None, ..self }
+            }
+            topology => self.joined(topology),
+        }
+    }
+
     /// Returns one ringlet of `nodes` nodes at 1 GB/s as in the standard; addresses are indices.
     #[must_use]
     pub fn ring(nodes: u32) -> Config {

@@ -128,12 +128,15 @@ impl Network {
 
     /// Handles the end of a transfer.
     pub(super) fn bus_is_free(&mut self, node: u32, tick: u64) {
-        let delay = self.config.bus.map_or(0, |bus| bus.delay);
+        let turn = self.config.bus.map_or(0, |bus| bus.delay);
         let bus = &mut self.buses[node as usize];
         if let Some(mut parcel) = bus.moving.take() {
-            parcel.at = tick + delay;
-            bus.passing.push_back(parcel);
-            self.rings.schedule(tick + delay, node, Kind::Passed);
+            let changes_ringlet = parcel.id.is_none() && parcel.to != Destination::Host;
+            let at = tick + if changes_ringlet { turn } else { 0 };
+            parcel.at = at;
+            let place = bus.passing.partition_point(|other| other.at <= at);
+            bus.passing.insert(place, parcel);
+            self.rings.schedule(at, node, Kind::Passed);
         }
         self.kick_bus(node, tick);
     }

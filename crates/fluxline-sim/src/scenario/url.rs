@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{ClusterError, Config, Link};
-use crate::net::sci::{self, NodeId, Topology};
+use crate::net::sci::{self, Preset, Topology};
 use crate::world::Cluster;
-use crate::{Duration, Instant};
 
 /// The reason why a URL could not be opened, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -61,11 +61,6 @@ pub enum OpenError {
 const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
 /// The default number of nodes. A choice.
 const NODES: usize = 8;
-/// The internal bus of a card with several link controllers. BACKGROUND-M: 64 bits at 50 MHz.
-const BUS_BYTES_PER_SECOND: u64 = 400_000_000;
-/// Delay of a change of dimension \[ns\]. BACKGROUND-M: about 670 ns, link and bus included.
-const TURN_NS: u64 = 500;
-
 const TOPOLOGY: &str = "ring, torus:4x4, torus:4x4x4 or switch:PORTSxNODES";
 const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 (of a packet, on \
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
@@ -92,10 +87,10 @@ impl Cluster {
     ///
     /// let cluster = Cluster::open("sim:sci?nodes=4&model=lc3&seed=7")?;
     /// assert_eq!(cluster.node(3).capabilities().link, "sim:sci");
-    /// # Ok::<(), fluxline_sim::open::OpenError>(())
+    /// # Ok::<(), fluxline_sim::scenario::url::OpenError>(())
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
-        let cluster = config(url)?.build()?;
+        let cluster = describe(url)?.build()?;
         let keys = keys_of(url)?;
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
@@ -111,8 +106,36 @@ impl Cluster {
     }
 }
 
-/// Reads a URL into a configuration.
-pub fn config(url: &str) -> Result<Config, OpenError> {
+/// A cluster that a URL describes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The number of nodes.
+    pub nodes: usize,
+    /// The seed of faults.
+    pub seed: u64,
+    config: Config,
+}
+
+impl Description {
+    /// Builds the cluster.
+    ///
+    /// # Errors
+    /// [`OpenError::Cluster`].
+    pub fn build(&self) -> Result<Cluster, OpenError> {
+        Ok(self.config.build()?)
+    }
+}
+
+/// Reads a URL.
+///
+/// # Errors
+/// [`OpenError`]: the first mistake.
+pub fn describe(url: &str) -> Result<Description, OpenError> {
+    let config = config(url)?;
+    Ok(Description { nodes: config.nodes, seed: config.seed, config })
+}
+
+fn config(url: &str) -> Result<Config, OpenError> {
     let keys = keys_of(url)?;
     let topology = keys.topology()?;
     let nodes = keys.nodes(&topology)?;
@@ -254,12 +277,8 @@ impl<'a> Keys<'a> {
         seed: u64,
         faults: &Faults,
     ) -> Result<Link, OpenError> {
-        let count = nodes as u32;
-        let mut network = match self.find("model") {
-            Some("lc1") => sci::Config::lc1(count),
-            None | Some("lc2") => sci::Config::lc2(count),
-            Some("lc3") => sci::Config::lc3(count),
-            Some("standard") => sci::Config::ring(count),
+        let preset = match self.find("model") {
+            None => Preset::default(),
             Some("plain") if topology.is_some() => {
                 return Err(self.refused("topology", "none: model=plain has no ringlets"));
             }
@@ -269,21 +288,16 @@ impl<'a> Keys<'a> {
                 let delay = Duration::from_ns(300);
                 return Ok(Link::Plain { delay, loss: faults.loss });
             }
-            Some(_) => return Err(self.refused("model", "lc1, lc2, lc3, standard or plain")),
+            Some(name) => Preset::named(name)
+                .ok_or_else(|| self.refused("model", "lc1, lc2, lc3, standard or plain"))?,
         };
         if faults.loss > 0.0 {
             return Err(self.refused("fault", FAULT));
         }
-        network.faults = sci::Faults { bit_error_rate: faults.bits, seed };
-        if let Some(topology) = topology {
-            let switch = matches!(topology, Topology::Switch { .. });
-            let all = count + u32::from(switch);
-            network.topology = topology.clone();
-            network.addresses = (0..all).map(|node| NodeId(node as u16)).collect();
-            let delay = network.clock.tick_from(Instant::from_ps(TURN_NS * 1000));
-            network.bus = Some(sci::Bus { bytes_per_second: BUS_BYTES_PER_SECOND, delay });
-        }
-        Ok(Link::Network(network))
+        let ring = Topology::Ring { nodes: nodes as u32 };
+        let network = preset.network(topology.clone().unwrap_or(ring));
+        let faults = sci::Faults { bit_error_rate: faults.bits, seed };
+        Ok(Link::Network(sci::Config { faults, ..network }))
     }
 
     fn faults(&self) -> Result<Faults, OpenError> {
