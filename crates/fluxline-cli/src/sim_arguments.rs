@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fluxline_sim::dump::LIMIT_BYTES;
+use fluxline_sim::core::dump::LIMIT_BYTES;
 
 /// `fluxline sim`.
 #[derive(Debug, Subcommand)]

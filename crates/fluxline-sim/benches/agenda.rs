@@ -10,8 +10,8 @@
 mod median;
 
 use fluxline_core::random::Draw;
-use fluxline_sim::agenda::calendar::Calendar;
-use fluxline_sim::agenda::heap::Heap;
+use fluxline_sim::core::agenda::calendar::Calendar;
+use fluxline_sim::core::agenda::heap::Heap;
 use median::median;
 use std::hint::black_box;
 

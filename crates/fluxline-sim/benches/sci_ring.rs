@@ -7,7 +7,7 @@ mod sci_load;
 
 use std::fs;
 
-use fluxline_sim::sci::{Command, Config, NodeId, Topology};
+use fluxline_sim::net::sci::{Command, Config, NodeId, Topology};
 use sci_load::{Load, wide};
 
 /// Share of the links' symbols that packets take.
@@ -31,7 +31,7 @@ fn measure(name: &str, config: &Config, rate: f64, ticks: u64) {
     let hops = (after.packets_out - before.packets_out) as f64;
     let sends = (after.sends_out - before.sends_out) as f64;
     let symbols = (after.symbols_out - before.symbols_out) as f64 + hops;
-    let ports = load.network.ports_of(fluxline_sim::sci::NodeIndex(0)).len() as f64;
+    let ports = load.network.ports_of(fluxline_sim::net::sci::NodeIndex(0)).len() as f64;
     let links = config.addresses.len() as f64 * ports;
     println!(
         "{name}: {:.2} M hops/s ({:.2} M of sends), link load {:.1} %, {:.2} entries a hop, \
@@ -50,7 +50,7 @@ fn torus(name: &str, sizes: &[u32], rate: f64) {
     let topology = Topology::Torus { sizes: sizes.to_vec() };
     let nodes = sizes.iter().product::<u32>();
     let addresses = (0..nodes).map(|node| NodeId(node as u16)).collect();
-    let bus = Some(fluxline_sim::sci::Bus { bytes_per_second: 100_000_000_000, delay: 0 });
+    let bus = Some(fluxline_sim::net::sci::Bus { bytes_per_second: 100_000_000_000, delay: 0 });
     let config = Config { topology, addresses, bus, ..wide(2, true) };
     let ticks = 40_960_000 / u64::from(nodes);
     measure(name, &config, rate, ticks);

@@ -16,9 +16,10 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use fluxline_sim::network::{CreditUnit, Loaded, NetworkConfig, Ways};
-use fluxline_sim::sweep::{self, Criterion, Detail, Limits, Outcome, measure, saturation};
-use fluxline_sim::traffic::{Arrivals, Pattern, Plan, Size};
+use fluxline_sim::load::Settings;
+use fluxline_sim::load::sweep::{self, Criterion, Detail, Limits, Outcome, measure, saturation};
+use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size};
+use fluxline_sim::net::router::{CreditUnit, NetworkConfig, Ways, loaded};
 use fluxline_sim::{Agenda, Duration};
 
 /// BookSim2: load, mean latency \[cycles\], million packet-link-hops a CPU second. Source:
@@ -76,7 +77,8 @@ fn run(config: &NetworkConfig, pattern: Pattern, load: f64, detail: Detail, us: 
     };
     let mut agenda = Agenda::default();
     let start = cpu_s();
-    let mut loaded = Loaded::new(config.clone(), plan, detail, &mut agenda).expect("a network");
+    let settings = Settings { detail, ..Settings::default() };
+    let mut loaded = loaded(config.clone(), plan, &settings, &mut agenda).expect("a network");
     let outcome = measure(&mut loaded, &mut agenda, &limits(us)).expect("no deadlock");
     let cpu_s = cpu_s() - start;
     Run { outcome, cpu_s, network_bytes: loaded.network().memory_bytes() }

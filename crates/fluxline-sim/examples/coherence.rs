@@ -1,7 +1,7 @@
 //! A line shared by more and more caches of an SCI ring: its list, and what a store costs then.
 
-use fluxline_sim::sci::coherence::system::{IdleRing, LineData, System};
-use fluxline_sim::sci::coherence::{CacheId, Operation};
+use fluxline_sim::net::sci::coherence::system::{IdleRing, LineData, System};
+use fluxline_sim::net::sci::coherence::{CacheId, Operation};
 use fluxline_sim::{Agenda, Clock, Duration, Fingerprint};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

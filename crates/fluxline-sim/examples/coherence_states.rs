@@ -1,7 +1,7 @@
 //! Walks through all states of the coherence protocol: `coherence_states [caches] [values]`.
 
-use fluxline_sim::sci::coherence::checker::{Bounds, explore};
-use fluxline_sim::sci::coherence::respond::Mistake;
+use fluxline_sim::net::sci::coherence::checker::{Bounds, explore};
+use fluxline_sim::net::sci::coherence::respond::Mistake;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u8>());

@@ -5,8 +5,9 @@
 
 use std::error::Error;
 
-use fluxline_sim::clock::{Config, Correction, Discipline, measure};
-use fluxline_sim::{Duration, sci};
+use fluxline_sim::Duration;
+use fluxline_sim::net::sci;
+use fluxline_sim::net::sci::clock::{Config, Correction, Discipline, measure};
 
 /// Virtual time of each row.
 const MEASURED: Duration = Duration::from_us(50_000);

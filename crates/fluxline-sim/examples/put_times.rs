@@ -9,7 +9,7 @@ use fluxline_core::fabric::{
     Completion, Fabric, Grant, Key, Level, Local, Name, Reliability, Rights, Target, Work,
 };
 use fluxline_core::{Moment, Span};
-use fluxline_sim::cluster::{Cluster, Node};
+use fluxline_sim::world::{Cluster, Node};
 
 /// Polls both until the first has a completion.
 fn next(cluster: &Cluster, first: &mut Node, second: &mut Node) -> (Moment, Completion) {

@@ -15,7 +15,7 @@ use fluxline_core::fabric::{
     RemoteId, Rights, Target, Work,
 };
 use fluxline_core::{Moment, Span};
-use fluxline_sim::cluster::{Cluster, Program, Step};
+use fluxline_sim::world::{Cluster, Program, Step};
 
 const KEY: Key = Key(0x5EED);
 const RECORD_BYTES: u64 = 1024;

@@ -6,28 +6,18 @@
 
 #![forbid(unsafe_code)]
 
-pub mod agenda;
-pub mod ahead;
-pub mod clock;
-pub mod cluster;
-pub mod dump;
-pub mod fingerprint;
+pub mod core;
+pub mod fabric;
 pub mod host;
-pub mod model;
-pub mod network;
-pub mod open;
+pub mod load;
+pub mod net;
 pub mod report;
 pub mod reproduce;
 pub mod scenario;
-pub mod sci;
-pub mod statistics;
-pub mod sweep;
 pub mod threads;
-pub mod time;
-pub mod trace;
-pub mod traffic;
+pub mod world;
 
-pub use agenda::Agenda;
-pub use fingerprint::Fingerprint;
-pub use model::{Entry, Model};
-pub use time::{Clock, Duration, Instant};
+pub use self::core::agenda::Agenda;
+pub use self::core::fingerprint::Fingerprint;
+pub use self::core::model::{Entry, Model};
+pub use self::core::time::{Clock, Duration, Instant};

@@ -2,7 +2,7 @@
 
 use fluxline_core::fabric::conformance::Pair;
 use fluxline_core::{Moment, Span, conformance};
-use fluxline_sim::cluster::Cluster;
+use fluxline_sim::world::Cluster;
 
 /// Two nodes of the cluster that a URL describes, and a clock of 20 us a look.
 fn pair(url: &str) -> Pair {

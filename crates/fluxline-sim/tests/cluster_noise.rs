@@ -13,7 +13,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::random::Draw;
 use fluxline_core::{Moment, Span};
-use fluxline_sim::cluster::{Cluster, Node};
+use fluxline_sim::world::{Cluster, Node};
 
 /// Bytes of the region of one connection.
 const REGION_BYTES: u64 = 512;

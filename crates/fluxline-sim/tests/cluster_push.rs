@@ -3,7 +3,7 @@
 use fluxline_core::fabric::push::{PushRefused, Receiver, RingAddress, RingPlan, Sender};
 use fluxline_core::fabric::{Completion, Key, Name};
 use fluxline_core::{Moment, Span};
-use fluxline_sim::cluster::Cluster;
+use fluxline_sim::world::Cluster;
 
 const RECORDS: u64 = 400;
 

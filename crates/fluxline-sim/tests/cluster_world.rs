@@ -4,11 +4,12 @@
 use fluxline_core::fabric::conformance::script::random_scripts;
 use fluxline_core::fabric::conformance::{Joined, Pair, Side};
 use fluxline_core::fabric::{
-    Completion, Fabric, Level, Local, Operation, Reliability, Rights, Status, Target, Work,
+    Completion, Fabric, Grant, Key, Level, Local, Name, Operation, Reliability, Rights, Status,
+    Target, Work,
 };
 use fluxline_core::{Moment, Span};
 use fluxline_sim::Fingerprint;
-use fluxline_sim::cluster::{Cluster, Program, Step};
+use fluxline_sim::world::{Cluster, Program, Step};
 
 fn seed() -> u64 {
     let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
@@ -237,4 +238,92 @@ fn a_program_is_looked_at_when_it_asked_for_it_and_when_it_was_told_something() 
     let end = cluster.drive(&mut programs).expect("both end");
     assert_eq!(end, Moment::from_ns(1_000_000));
     assert_eq!(looks, [0, 1_000_000]);
+}
+
+#[test]
+fn the_program_of_a_node_that_crashes_ends_and_the_others_finish() {
+    let cluster = Cluster::open("sim:sci?nodes=3&fault=host:1@50us").expect("right");
+    let mut nodes: Vec<_> = (0..3).map(|place| cluster.node(place)).collect();
+    let end = Moment::from_ns(300_000);
+    let mut sleeps = |_: &mut dyn Fabric, now: Moment| match now < end {
+        true => Step::Until(end),
+        false => Step::Done,
+    };
+    let mut looks = 0;
+    let mut waits = |_: &mut dyn Fabric, _: Moment| {
+        looks += 1;
+        Step::Wait
+    };
+    let mut never = |_: &mut dyn Fabric, _: Moment| Step::Done;
+    let [first, second, third] = &mut nodes[..] else { panic!("three nodes") };
+    let mut programs = [
+        Program { fabric: first, step: &mut sleeps },
+        Program { fabric: second, step: &mut waits },
+        Program { fabric: third, step: &mut never },
+    ];
+    assert_eq!(cluster.drive(&mut programs), Ok(end), "nobody waits for the crashed one");
+    assert_eq!(looks, 1, "a crashed program is not called");
+}
+
+#[test]
+fn a_program_without_work_is_not_called_while_others_work() {
+    let cluster = Cluster::open("sim:sci?nodes=3").expect("right");
+    let mut nodes: Vec<_> = (0..3).map(|place| cluster.node(place)).collect();
+    let [first, second, third] = &mut nodes[..] else { panic!("three nodes") };
+    let region = second.register(64).expect("memory");
+    let (name, key) = (Name::parse("samples").expect("a name"), Key(1));
+    second.export(region, name.clone(), Grant { rights: Rights::ALL, key }).expect("free");
+    let mut endpoint = None;
+    let (mut remote, mut puts, mut idle_calls) = (None, 0, 0);
+    let mut writes = |fabric: &mut dyn Fabric, now: Moment| {
+        let to = endpoint
+            .get_or_insert_with(|| fabric.connect("1", Reliability::Reliable).expect("reachable"));
+        let to = *to;
+        while let Some(completion) = fabric.poll(now) {
+            match completion {
+                Completion::Connected { .. } => {
+                    remote = Some(fabric.import(to, name.clone(), key).expect("room"));
+                    continue;
+                }
+                Completion::Imported { .. } | Completion::Done { .. } => puts += 1,
+                other => panic!("{other:?}"),
+            }
+            let to_place = Target { remote: remote.expect("imported"), offset: 0 };
+            fabric.post(to, 1, put(&[7; 64], to_place)).expect("room");
+        }
+        if puts > 100 { Step::Done } else { Step::Wait }
+    };
+    let mut idles = |_: &mut dyn Fabric, now: Moment| {
+        idle_calls += 1;
+        match now < Moment::from_ns(100_000) {
+            true => Step::Until(Moment::from_ns(100_000)),
+            false => Step::Done,
+        }
+    };
+    let mut programs =
+        [Program { fabric: first, step: &mut writes }, Program { fabric: third, step: &mut idles }];
+    let end = cluster.drive(&mut programs).expect("both end");
+    assert!(end > Moment::from_ns(300_000), "{end:?}: the puts take longer");
+    assert_eq!(idle_calls, 2, "at the start, and at its moment");
+}
+
+#[test]
+fn a_cable_that_is_repaired_before_its_peers_give_up_costs_time_and_no_bytes() {
+    for (cut, repaired) in [("1ms", "2ms"), ("1ms", "20ms"), ("300us", "301us")] {
+        let url = format!("sim:sci?nodes=4&fault=cable:1@{cut},repair:1@{repaired}");
+        let cluster = Cluster::open(&url).expect("a right URL");
+        let mut joined = Joined::new(pair_of(&cluster, 5_000));
+        let (region, remote) = joined.shared("samples", 1 << 16);
+        for tag in 0..400 {
+            let data = vec![tag as u8; 100];
+            let to = Target { remote, offset: tag * 100 };
+            joined.pair.left.post(joined.left, tag, put(&data, to)).expect("room");
+            let done = joined.done(tag).1;
+            assert_eq!(done, Status::Done, "{cut} to {repaired}, put {tag}");
+        }
+        for tag in 0..400 {
+            assert_eq!(joined.bytes(region, tag * 100, 100), [tag as u8; 100]);
+        }
+        cluster.check_conservation().expect("each packet is somewhere");
+    }
 }

@@ -3,13 +3,13 @@
 
 mod sci_load;
 
-use fluxline_sim::cluster::Cluster;
-use fluxline_sim::dump::Dump;
-use fluxline_sim::scenario::Scenario;
-use fluxline_sim::sci::{
+use fluxline_sim::core::dump::Dump;
+use fluxline_sim::net::sci::{
     Bus, Command, Config, Entry, Faults, Network, NodeId, NodeIndex, Packet, Report, Retry, Status,
     Topology,
 };
+use fluxline_sim::scenario::Scenario;
+use fluxline_sim::world::Cluster;
 use fluxline_sim::{Agenda, Instant};
 use sci_load::{Load, Source, Target};
 

@@ -4,7 +4,7 @@
 mod sci_load;
 
 use fluxline_sim::Agenda;
-use fluxline_sim::sci::{
+use fluxline_sim::net::sci::{
     Bus, Command, Config, Entry, Faults, Loss, Network, NodeId, NodeIndex, Packet, Priority,
     Report, Retry, Status, Topology,
 };
@@ -472,7 +472,7 @@ fn a_send_whose_packet_or_echo_was_hit_is_reported_lost_and_nothing_else_suffers
 }
 
 /// A bad send makes a bad echo: counted twice.
-fn overlap(total: &fluxline_sim::sci::Counters) -> u64 {
+fn overlap(total: &fluxline_sim::net::sci::Counters) -> u64 {
     total.bad_sends
 }
 

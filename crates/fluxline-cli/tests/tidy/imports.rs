@@ -213,7 +213,17 @@ fn no_circle_of_imports_between_files_or_folders() {
     super::report(&problems);
 }
 
-/// Coherence, the global clock and interrupts are extras: ringlets and tori work without them.
+/// The extras of networks: ringlets, tori and routers work without hosts, nodes and programs.
+const EXTRAS: [&str; 7] = [
+    "fabric",
+    "host",
+    "net/sci/adapter",
+    "net/sci/clock",
+    "net/sci/cluster",
+    "net/sci/coherence",
+    "world",
+];
+
 #[test]
 fn ringlets_and_tori_import_no_extra_of_the_simulator() {
     let all = super::sources();
@@ -225,14 +235,38 @@ fn ringlets_and_tori_import_no_extra_of_the_simulator() {
         .collect();
     let is_extra = |module: &Module| {
         let path = module.join("/");
-        ["clock", "sci/coherence", "cluster"].iter().any(|extra| path.starts_with(extra))
+        EXTRAS.iter().any(|extra| path.starts_with(extra))
     };
     let mut problems = Vec::new();
     for (from, targets) in graph(&sources).iter().filter(|(from, _)| !is_extra(from)) {
-        if from[0] == "sci" || from[0] == "network" {
+        if from[0] == "net" {
             let extras = targets.iter().filter(|target| is_extra(target));
             problems.extend(extras.map(|to| format!("{} -> {}", from.join("/"), to.join("/"))));
         }
+    }
+    super::report(&problems);
+}
+
+/// A network is known to itself, to the files that describe networks, and to published experiments.
+#[test]
+fn sci_is_imported_by_scenarios_and_experiments_alone() {
+    let all = super::sources();
+    let sources: Vec<Source> = all
+        .iter()
+        .filter_map(|(file, text)| {
+            Source::new(file.strip_prefix("crates/fluxline-sim/src/")?, text)
+        })
+        .collect();
+    let is_allowed = |module: &Module| {
+        module.starts_with(&["net".to_owned(), "sci".to_owned()])
+            || ["scenario", "reproduce"].contains(&module[0].as_str())
+    };
+    let graph = graph(&sources);
+    assert!(graph.len() > 100, "only {} files were found", graph.len());
+    let mut problems = Vec::new();
+    for (from, targets) in graph.iter().filter(|(from, _)| !is_allowed(from)) {
+        let sci = targets.iter().filter(|to| to.join("/").starts_with("net/sci"));
+        problems.extend(sci.map(|to| format!("{} -> {}", from.join("/"), to.join("/"))));
     }
     super::report(&problems);
 }

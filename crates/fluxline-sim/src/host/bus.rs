@@ -5,47 +5,49 @@ use crate::{Duration, Instant};
 
 /// The bus of one machine. First come, first served; the overheads include arbitration.
 #[derive(Debug)]
-pub(super) struct Bus {
+pub struct Bus {
     config: config::Bus,
     free: Instant,
     busy: Duration,
 }
 
 impl Bus {
-    pub(super) fn new(config: config::Bus) -> Bus {
+    /// Makes an idle bus.
+    #[must_use]
+    pub fn new(config: config::Bus) -> Bus {
         Bus { config, free: Instant::START, busy: Duration::ZERO }
     }
 
     /// Returns the time in which the bus was busy.
-    pub(super) fn busy(&self) -> Duration {
+    pub fn busy(&self) -> Duration {
         self.busy
     }
 
     /// Returns the length of `clocks` bus clocks.
-    pub(super) fn clocks(&self, clocks: u64) -> Duration {
+    pub fn clocks(&self, clocks: u64) -> Duration {
         self.config.clock.span(clocks)
     }
 
     /// Carries a burst of stores of `bytes`, delayed by the card for `hold`; returns its end.
-    pub(super) fn store(&mut self, now: Instant, bytes: u32, hold: Duration) -> Instant {
+    pub fn store(&mut self, now: Instant, bytes: u32, hold: Duration) -> Instant {
         let clocks = self.config.store_clocks + self.data_clocks(bytes);
         self.take(now, self.clocks(u64::from(clocks)) + hold)
     }
 
     /// Carries `words` loads of `word_bytes` each; returns their end.
-    pub(super) fn load(&mut self, now: Instant, words: u32, word_bytes: u32) -> Instant {
+    pub fn load(&mut self, now: Instant, words: u32, word_bytes: u32) -> Instant {
         let each = self.config.load_clocks + self.data_clocks(word_bytes);
         self.take(now, self.clocks(u64::from(words) * u64::from(each)))
     }
 
     /// Carries `bytes` from the card into memory; returns the end.
-    pub(super) fn write(&mut self, now: Instant, bytes: u32) -> Instant {
+    pub fn write(&mut self, now: Instant, bytes: u32) -> Instant {
         let (burst, overhead) = (self.config.write_burst_bytes, self.config.write_clocks);
         self.take(now, self.bursts(bytes, burst, overhead))
     }
 
     /// Carries `bytes` from memory to the card; returns the end.
-    pub(super) fn read(&mut self, now: Instant, bytes: u32) -> Instant {
+    pub fn read(&mut self, now: Instant, bytes: u32) -> Instant {
         let (burst, overhead) = (self.config.read_burst_bytes, self.config.read_clocks);
         self.take(now, self.bursts(bytes, burst, overhead))
     }

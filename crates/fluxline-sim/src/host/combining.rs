@@ -3,15 +3,14 @@
 
 use std::collections::VecDeque;
 
-use super::streams::Verdict;
+use super::card::streams::Verdict;
 use super::{Host, Step};
-use crate::sci::NodeId;
 use crate::{Duration, Instant};
 
 /// Stores that cross the bus as one burst, all within one stream of the card.
 #[derive(Clone, Debug)]
 pub(super) struct Burst {
-    pub(super) to: NodeId,
+    pub(super) to: u32,
     pub(super) offset: u64,
     pub(super) data: Vec<u8>,
 }

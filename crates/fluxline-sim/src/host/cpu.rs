@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::bridge::Owner;
+use super::card::Owner;
 use super::combining::Burst;
 use super::config::Control;
-use super::{Call, Descriptor, Host, Level, Notice, Outcome, Report, Step, Tag};
-use crate::sci::{Command, NodeId, Status};
+use super::{
+    Access, Atomic, Call, Descriptor, Host, Level, Notice, Outcome, Report, Status, Step, Tag,
+};
 use crate::{Duration, Instant};
 
 /// Longest slice of computing between two checks of the DMA engine (a granularity of the model).
@@ -70,12 +71,12 @@ enum Next {
 /// A call under way.
 #[derive(Debug)]
 enum Task {
-    Store { to: NodeId, offset: u64, data: Vec<u8>, done: usize, issued: Option<Burst> },
-    Load { to: NodeId, offset: u64, bytes: u32, got: Vec<u8>, step: u8 },
-    Lock { to: NodeId, offset: u64, command: Command, data: Vec<u8>, step: u8 },
+    Store { to: u32, offset: u64, data: Vec<u8>, done: usize, issued: Option<Burst> },
+    Load { to: u32, offset: u64, bytes: u32, got: Vec<u8>, step: u8 },
+    Lock { to: u32, offset: u64, atomic: Atomic, data: Vec<u8>, step: u8 },
     Settle { step: u8, goal: Goal },
     Dma(Box<Dma>),
-    Ring { to: NodeId, number: u64, step: u8 },
+    Ring { to: u32, number: u64, step: u8 },
     Compute { left_ps: u64, slice_ps: u64 },
 }
 
@@ -130,8 +131,8 @@ impl From<Call> for Task {
             Call::Load { to, offset, bytes } => {
                 Task::Load { to, offset, bytes, got: Vec::new(), step: 0 }
             }
-            Call::Lock { to, offset, command, data } => {
-                Task::Lock { to, offset, command, data, step: 0 }
+            Call::Lock { to, offset, atomic, data } => {
+                Task::Lock { to, offset, atomic, data, step: 0 }
             }
             Call::Flush => Task::Settle { step: 0, goal: Goal::Flush },
             Call::Barrier => Task::Settle { step: 0, goal: Goal::Barrier },
@@ -247,8 +248,8 @@ impl Host {
             Task::Load { to, offset, bytes, got, step } => {
                 self.do_load(*to, *offset, *bytes, got, step)
             }
-            Task::Lock { to, offset, command, data, step } => {
-                self.do_lock(*to, *offset, *command, data, step)
+            Task::Lock { to, offset, atomic, data, step } => {
+                self.do_lock(*to, *offset, *atomic, data, step)
             }
             Task::Settle { step, goal } => self.do_settle(step, *goal),
             Task::Dma(dma) => self.do_dma(dma, tag),
@@ -265,7 +266,7 @@ impl Host {
 
     fn do_store(
         &mut self,
-        to: NodeId,
+        to: u32,
         offset: u64,
         data: &[u8],
         done: &mut usize,
@@ -292,7 +293,7 @@ impl Host {
 
     fn do_load(
         &mut self,
-        to: NodeId,
+        to: u32,
         offset: u64,
         bytes: u32,
         got: &mut Vec<u8>,
@@ -316,11 +317,8 @@ impl Host {
             }
             4 => {
                 self.processor.answer = None;
-                let (command, from, length) = match prefetch {
-                    true => (Command::Read64, at & !63, 0),
-                    false => (Command::ReadSelected, at, here),
-                };
-                self.card_send(Owner::Processor, to, command, from, Vec::new(), length);
+                let (from, bytes) = if prefetch { (at & !63, 64) } else { (at, here) };
+                self.card_send(Owner::Processor, to, Access::Read { bytes }, from, Vec::new());
                 Next::Wait(Wait::Answer)
             }
             5 => {
@@ -342,9 +340,9 @@ impl Host {
 
     fn do_lock(
         &mut self,
-        to: NodeId,
+        to: u32,
         offset: u64,
-        command: Command,
+        atomic: Atomic,
         data: &mut Vec<u8>,
         step: &mut u8,
     ) -> Next {
@@ -356,7 +354,7 @@ impl Host {
             4 => {
                 self.processor.answer = None;
                 let operands = std::mem::take(data);
-                self.card_send(Owner::Processor, to, command, offset, operands, 0);
+                self.card_send(Owner::Processor, to, Access::Lock(atomic), offset, operands);
                 Next::Wait(Wait::Answer)
             }
             _ => {
@@ -384,14 +382,14 @@ impl Host {
         }
     }
 
-    fn do_ring(&mut self, to: NodeId, number: u64, step: &mut u8) -> Next {
+    fn do_ring(&mut self, to: u32, number: u64, step: &mut u8) -> Next {
         *step += 1;
         match *step {
             1 => Next::Slice(self.config.cpu.call + self.config.cpu.store_word),
             2 => Next::Wait(Wait::Drained),
             3 => Next::Until(self.bus.store(self.now, 4, Duration::ZERO)),
             _ => {
-                self.card_send(Owner::Nobody, to, Command::Event00, number, Vec::new(), 0);
+                self.card_send(Owner::Nobody, to, Access::Interrupt, number, Vec::new());
                 normal()
             }
         }

@@ -2,22 +2,25 @@
 
 use super::config::{BadConfig, Control, Posting};
 use super::{
-    Call, Command, Config, Descriptor, Direction, Entry, Handle, Host, Incoming, Instant, Level,
-    NodeId, Notice, Out, Outcome, Report, Status, preset,
+    Access, Call, Config, Descriptor, Direction, Entry, Handle, Host, Incoming, Instant, Level,
+    Notice, Out, Outcome, Report, Status, preset,
 };
 use crate::reproduce::pair::Pair;
 use crate::reproduce::wire::{link_lc1, link_lc2};
 use crate::{Agenda, Duration};
 
-const PEER: NodeId = NodeId(1);
+const PEER: u32 = 1;
+const WRITE_64: (Access, usize) = (Access::Write, 64);
+const WRITE_16: (Access, usize) = (Access::Write, 16);
+const MOVE_64: (Access, usize) = (Access::Move, 64);
 const NORMAL: Outcome = Outcome::Done(Status::Normal);
 
 /// A host whose network is the test.
 struct Bench {
     host: Host,
     agenda: Agenda<Entry>,
-    /// Requests that left: time, handle, command, offset, bytes.
-    left: Vec<(Instant, Handle, Command, u64, usize)>,
+    /// Requests that left: time, handle, access, offset, bytes.
+    left: Vec<(Instant, Handle, Access, u64, usize)>,
     /// Completed calls: time, tag, outcome.
     completed: Vec<(Instant, u64, Outcome)>,
     reports: Vec<Report>,
@@ -75,14 +78,14 @@ impl Bench {
             }
         }
         while let Some(out) = self.host.next_out() {
-            if let Out::Request { handle, command, offset, data, .. } = out {
-                self.left.push((now, handle, command, offset, data.len()));
+            if let Out::Request { handle, access, offset, data, .. } = out {
+                self.left.push((now, handle, access, offset, data.len()));
             }
         }
     }
 
-    fn commands(&self) -> Vec<Command> {
-        self.left.iter().map(|left| left.2).collect()
+    fn accesses(&self) -> Vec<(Access, usize)> {
+        self.left.iter().map(|left| (left.2, left.4)).collect()
     }
 
     fn done_at(&self, tag: u64) -> Option<Instant> {
@@ -109,7 +112,7 @@ fn a_full_stream_is_one_packet_of_64_bytes() {
     let mut bench = Bench::new(preset::test_stand_b(1));
     bench.store(128, 64, 0);
     bench.run();
-    assert_eq!(bench.commands(), [Command::Write64]);
+    assert_eq!(bench.accesses(), [WRITE_64]);
     assert_eq!(bench.left[0].3, 128);
     assert_eq!(bench.host.counters().partial_streams, 0);
 }
@@ -119,11 +122,11 @@ fn with_one_stream_the_second_block_waits_for_the_first_response() {
     let mut bench = Bench::new(preset::test_stand_b(1));
     bench.store(0, 128, 0);
     bench.run();
-    assert_eq!(bench.commands(), [Command::Write64]);
+    assert_eq!(bench.accesses(), [WRITE_64]);
     let first = bench.left[0].1;
     bench.answer(first, NORMAL, vec![]);
     bench.run();
-    assert_eq!(bench.commands(), [Command::Write64, Command::Write64]);
+    assert_eq!(bench.accesses(), [WRITE_64, WRITE_64]);
     assert!(bench.host.counters().retries >= 1, "the card refused the second block");
 }
 
@@ -154,7 +157,7 @@ fn a_store_into_another_block_sends_what_gathers() {
     bench.store(256, 16, 1);
     bench.run_for(Duration::from_us(5));
     assert_eq!(bench.left.len(), 1, "the second still gathers");
-    assert_eq!((bench.left[0].2, bench.left[0].3), (Command::Write16, 0));
+    assert_eq!((bench.accesses()[0], bench.left[0].3), (WRITE_16, 0));
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn stores_that_follow_each_other_gather_into_one_packet() {
     let mut bench = Bench::new(preset::test_stand_b(8));
     (0..16).for_each(|word| bench.store(word * 4, 4, word));
     bench.run();
-    assert_eq!(bench.commands(), [Command::Write64]);
+    assert_eq!(bench.accesses(), [WRITE_64]);
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn a_stream_that_gets_nothing_more_is_sent_after_its_time() {
     bench.store(20, 10, 0);
     bench.run();
     let timeout = bench.host.config().card.gather_timeout;
-    assert_eq!(bench.commands(), [Command::WriteSelected]);
+    assert_eq!(bench.accesses(), [(Access::Write, 10)]);
     let bytes: Vec<(u64, usize)> = bench.left.iter().map(|left| (left.3, left.4)).collect();
     // Selected bytes are those of one block of 16.
     assert_eq!(bytes, [(20, 10)]);
@@ -199,7 +202,7 @@ fn a_flush_does_not_wait_and_a_barrier_waits_for_all_streams() {
     bench.submit(Call::Flush, 2);
     bench.submit(Call::Barrier, 3);
     bench.run();
-    assert_eq!(bench.commands(), [Command::Write64, Command::Write16]);
+    assert_eq!(bench.accesses(), [WRITE_64, WRITE_16]);
     assert!(bench.done_at(2).is_some());
     let handles: Vec<Handle> = bench.left.iter().map(|left| left.1).collect();
     for handle in handles {
@@ -222,13 +225,13 @@ fn a_move_frees_its_stream_at_once_or_at_its_echo() {
         bench
     };
     let at_once = posted(Posting::Move);
-    assert_eq!(at_once.commands(), [Command::Move64; 4]);
+    assert_eq!(at_once.accesses(), [MOVE_64; 4]);
     let mut at_echo = posted(Posting::MoveUntilEcho);
-    assert_eq!(at_echo.commands(), [Command::Move64]);
+    assert_eq!(at_echo.accesses(), [MOVE_64]);
     let first = at_echo.left[0].1;
     at_echo.answer(first, NORMAL, vec![]);
     at_echo.run();
-    assert_eq!(at_echo.commands(), [Command::Move64; 2]);
+    assert_eq!(at_echo.accesses(), [MOVE_64; 2]);
 }
 
 #[test]
@@ -259,11 +262,11 @@ fn combining_buffers_make_bursts_of_lines_and_are_written_out_when_left_alone() 
     bench.store(8, 24, 1);
     bench.store(32, 32, 2);
     bench.run_for(Duration::from_us(3));
-    assert_eq!(bench.commands(), [Command::Write64], "two lines of 32 B fill a stream");
+    assert_eq!(bench.accesses(), [WRITE_64], "two lines of 32 B fill a stream");
     bench.store(64, 16, 3);
     bench.run();
     // The store lingers in the processor, then gathers in the card.
-    assert_eq!(bench.commands(), [Command::Write64, Command::Write16]);
+    assert_eq!(bench.accesses(), [WRITE_64, WRITE_16]);
     let waited = bench.left[1].0.since(bench.done_at(3).expect("stored"));
     let config = bench.host.config();
     let linger = config.cpu.combining.expect("a Pentium II combines").linger;
@@ -294,9 +297,9 @@ fn prefetch_asks_once_for_a_block_and_without_it_every_word_is_a_round_trip() {
         let mut next = 0;
         loop {
             bench.run();
-            let Some(&(_, handle, command, ..)) = bench.left.get(next) else { break };
-            let bytes = if command == Command::Read64 { 64 } else { 4 };
-            bench.answer(handle, NORMAL, vec![5; bytes]);
+            let Some(&(_, handle, access, ..)) = bench.left.get(next) else { break };
+            let Access::Read { bytes } = access else { panic!("{access:?}") };
+            bench.answer(handle, NORMAL, vec![5; bytes as usize]);
             next += 1;
         }
         assert_eq!(bench.left.len(), requests);
@@ -456,8 +459,8 @@ fn a_full_card_has_no_room_until_a_request_is_served() {
     let mut bench = Bench::new(with(|config| config.card.incoming_slots = 2));
     for request in 0..2 {
         assert!(bench.host.has_space());
-        let (command, offset, data) = (Command::Write64, request * 64, vec![1; 64]);
-        let incoming = Incoming { request, command, offset, data, bytes: 0 };
+        let (access, offset, data) = (Access::Write, request * 64, vec![1; 64]);
+        let incoming = Incoming { request, access, offset, data };
         bench.host.incoming(incoming, &mut bench.agenda);
     }
     assert!(!bench.host.has_space());
@@ -631,23 +634,23 @@ fn every_call_ends_once_in_whatever_order_answers_come_and_however_they_end() {
             bench.submit(random_call(&mut random), tag);
             bench.run_for(Duration::from_ns(random.below(3000)));
         }
-        let mut open: Vec<(Handle, Command)> = Vec::new();
+        let mut open: Vec<(Handle, Access)> = Vec::new();
         let mut taken = 0;
         loop {
             open.extend(bench.left[taken..].iter().map(|left| (left.1, left.2)));
-            open.retain(|one| one.1 != Command::Event00);
+            open.retain(|one| one.1 != Access::Interrupt);
             taken = bench.left.len();
             if open.is_empty() && bench.agenda.is_empty() {
                 break;
             }
             if !open.is_empty() {
-                let (handle, command) = open.swap_remove(random.below(open.len() as u64) as usize);
+                let (handle, access) = open.swap_remove(random.below(open.len() as u64) as usize);
                 let outcome = match random.below(10) {
                     0 => Outcome::Lost,
                     1 => Outcome::Done(Status::Address),
                     _ => NORMAL,
                 };
-                let bytes = command.response().map_or(0, Command::data_bytes);
+                let bytes = if let Access::Read { bytes } = access { bytes } else { 0 };
                 bench.answer(handle, outcome, vec![0; bytes as usize]);
             }
             bench.run_for(Duration::from_ns(random.below(20_000)));

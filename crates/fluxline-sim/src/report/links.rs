@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::results::LinkGrid;
+use crate::load::sweep::LinkUtilisation;
 use crate::scenario::{Kind, Scenario};
-use crate::sweep::LinkUtilisation;
 
 /// Returns the links of a network as grids, one per direction. A link is shown at the node that it
 /// leaves.
@@ -12,13 +12,13 @@ pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
     let part = &scenario.network;
     let (side, dimensions) = match part.kind {
         kind if kind.is_grid() => (part.side, part.dimensions),
-        Kind::SciSwitch => return vec![list(links)],
+        Kind::SciSwitch => return vec![by_node(links)],
         _ => (part.nodes, 1),
     };
     let mut directions: BTreeMap<(u32, bool), BTreeMap<u32, f64>> = BTreeMap::new();
     for link in links {
         let Some((dimension, is_up)) = direction(link.from, link.to, side, dimensions) else {
-            return vec![list(links)];
+            return vec![by_node(links)];
         };
         // Where two nodes are each other's neighbours on both sides, the second link goes down.
         let taken = directions.get(&(dimension, is_up)).is_some_and(|d| d.contains_key(&link.from));
@@ -71,7 +71,8 @@ fn rows(side: u32, dimensions: u32, links: &BTreeMap<u32, f64>) -> Vec<(String, 
 }
 
 /// Returns links that fit no grid, by the node that they leave.
-fn list(links: &[LinkUtilisation]) -> LinkGrid {
+#[must_use]
+pub fn by_node(links: &[LinkUtilisation]) -> LinkGrid {
     let mut from: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for link in links {
         from.entry(link.from).or_default().push(link.utilisation);
@@ -83,8 +84,8 @@ fn list(links: &[LinkUtilisation]) -> LinkGrid {
 #[cfg(test)]
 mod tests {
     use super::grids;
+    use crate::load::sweep::LinkUtilisation;
     use crate::scenario::{Kind, Scenario};
-    use crate::sweep::LinkUtilisation;
 
     fn scenario(kind: Kind, side: u32) -> Scenario {
         let mut scenario = Scenario::default();

@@ -9,7 +9,8 @@ mod results;
 mod simulate;
 mod tables;
 
-pub use page::page;
+pub use links::by_node;
+pub use page::{Setting, Subject, page, page_of};
 pub use results::{Latency, LinkGrid, Point, Results, Saturation};
 pub use simulate::{Stage, simulate, stages};
 pub use tables::{Column, Columns, tables};

@@ -12,31 +12,81 @@ const BINS_A_DECADE: f64 = 16.0;
 /// Number of points whose histograms and nodes are shown: more curves would hide each other.
 const SHOWN_MAX: usize = 3;
 
+/// The subject of a page: the network and its traffic, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The heading.
+    pub title: String,
+    /// The network.
+    pub network: String,
+    /// Its nodes.
+    pub nodes: u64,
+    /// The sizes of messages.
+    pub sizes: String,
+    /// The seed.
+    pub seed: u64,
+    /// Messages of a node under way at a time; 0: an open loop.
+    pub window: u32,
+    /// All settings, by name.
+    pub keys: Vec<Setting>,
+}
+
+/// One setting of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// The name.
+    pub key: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Subject {
+    /// Describes a scenario. `name` is the heading where the scenario has no title.
+    #[must_use]
+    pub fn of(name: &str, scenario: &Scenario) -> Subject {
+        let title = if scenario.title.is_empty() { name } else { &scenario.title };
+        Subject {
+            title: title.to_string(),
+            network: scenario.network.kind.name().to_string(),
+            nodes: scenario.network.node_count(),
+            sizes: sizes(scenario),
+            seed: scenario.seed,
+            window: scenario.traffic.window,
+            keys: keys(scenario),
+        }
+    }
+}
+
 /// Makes the page of a scenario. `name` is the heading where the scenario has no title.
 #[must_use]
 pub fn page(name: &str, scenario: &Scenario, results: &Results) -> Page {
-    let title = if scenario.title.is_empty() { name } else { &scenario.title };
+    page_of(&Subject::of(name, scenario), results)
+}
+
+/// Makes the page of any network's results.
+#[must_use]
+pub fn page_of(subject: &Subject, results: &Results) -> Page {
     let points = &results.points;
     Page {
-        title: title.to_string(),
+        title: subject.title.clone(),
         subtitle: format!(
             "simulated: {}, {} nodes, {} messages; seed {}, fingerprint {}; fluxline {}",
-            scenario.network.kind.name(),
-            scenario.network.node_count(),
-            sizes(scenario),
-            scenario.seed,
+            subject.network,
+            subject.nodes,
+            subject.sizes,
+            subject.seed,
             results.fingerprint,
             env!("CARGO_PKG_VERSION"),
         ),
         headlines: headlines(results),
-        verdict: verdict(scenario, results),
+        verdict: verdict(subject, results),
         sections: vec![
             load_section(points),
             points_section(points),
             distribution_section(points),
-            nodes_section(scenario, points),
+            nodes_section(points),
             links_section(points),
-            how_section(scenario, points),
+            how_section(subject, points),
         ],
         ..Page::default()
     }
@@ -71,8 +121,9 @@ fn headlines(results: &Results) -> Vec<Headline> {
         all.push(headline("carries", format!("{:.3}", found.stable), note));
     }
     if let Some(last) = results.points.last() {
-        let note = format!("Jain's index, load {:.3}; 1 is even", last.load);
-        all.push(headline("fairness, heaviest load", format!("{:.3}", last.jain), note));
+        let targets = jain(last.target_jain);
+        let note = format!("Jain's index of sources, load {:.3}; of targets {targets}", last.load);
+        all.push(headline("fairness, heaviest load", jain(last.source_jain), note));
     }
     all
 }
@@ -89,14 +140,12 @@ fn most_accepted(results: &Results) -> Option<&Point> {
 /// Share of the offered load that must be accepted for a load to count as carried.
 const CARRIED: f64 = 0.95;
 
-fn verdict(scenario: &Scenario, results: &Results) -> String {
+fn verdict(subject: &Subject, results: &Results) -> String {
     let mut said = Vec::new();
     let carried = |point: &&Point| point.accepted_mb_s < CARRIED * point.offered_mb_s;
     match results.points.iter().find(carried) {
-        _ if scenario.traffic.window > 0 => said.push(format!(
-            "A closed loop: each node has {} messages under way.",
-            scenario.traffic.window
-        )),
+        _ if subject.window > 0 => said
+            .push(format!("A closed loop: each node has {} messages under way.", subject.window)),
         Some(point) => said.push(format!(
             "From load {:.3} on the network accepts less than {:.0} % of the offered payload.",
             point.load,
@@ -184,7 +233,8 @@ fn points_section(points: &[Point]) -> Section {
         "p99 [us]",
         "p99.9 [us]",
         "max [us]",
-        "Jain",
+        "Jain, sources",
+        "Jain, targets",
         "busiest link",
         "messages",
         "lost",
@@ -226,7 +276,8 @@ fn point_row(point: &Point) -> Vec<Cell> {
         latency(|of| of.p99),
         latency(|of| of.p999),
         latency(|of| of.max),
-        number(format!("{:.4}", point.jain)),
+        number(jain(point.source_jain)),
+        number(jain(point.target_jain)),
         number(format!("{:.1} %", 100.0 * point.busiest())),
         number(point.messages.to_string()),
         number(point.lost.to_string()),
@@ -280,28 +331,30 @@ fn bins(histogram: &[(f64, u64)]) -> Vec<(f64, f64)> {
     steps.chain([(edge(counts.len() as i64), 0.0)]).collect()
 }
 
-/// SCI's models count by sender, since the ring may favour some senders; routers count by receiver.
-fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
-    let (title, who) = match scenario.network.kind.is_sci() {
-        true => ("Delivered payload of each sender", "senders"),
-        false => ("Delivered payload of each receiver", "receivers"),
-    };
-    let dots = |point: &&Point| {
-        let nodes = point.nodes_mb_s.iter().enumerate();
-        let dots = nodes.map(|(node, &rate)| (node as f64, rate)).collect();
-        curve(&format!("load {:.3}", point.load), Style::Points, dots)
-    };
-    let plot = Plot {
-        title: title.to_string(),
-        x: axis("node", "", Scale::Linear),
-        y: axis("payload", "MB/s", Scale::Linear),
-        curves: shown(points).iter().map(dots).collect(),
-        marks: Vec::new(),
+fn nodes_section(points: &[Point]) -> Section {
+    let plot = |title: &str, rates: fn(&Point) -> &[f64]| {
+        let dots = |point: &&Point| {
+            let nodes = rates(point).iter().enumerate();
+            let dots = nodes.map(|(node, &rate)| (node as f64, rate)).collect();
+            curve(&format!("load {:.3}", point.load), Style::Points, dots)
+        };
+        Block::Plot(Plot {
+            title: title.to_string(),
+            x: axis("node", "", Scale::Linear),
+            y: axis("payload", "MB/s", Scale::Linear),
+            curves: shown(points).iter().map(dots).collect(),
+            marks: Vec::new(),
+        })
     };
     Section {
         title: "Nodes".to_string(),
-        text: format!("Dots at one height: all {who} have the same payload at that load."),
-        blocks: vec![Block::Plot(plot)],
+        text: "Dots at one height: all sources, or all targets, have the same payload at that \
+               load. Silent nodes have no dot."
+            .to_string(),
+        blocks: vec![
+            plot("Delivered payload of each source", |point| &point.sources_mb_s),
+            plot("Delivered payload of each target", |point| &point.targets_mb_s),
+        ],
         ..Section::default()
     }
 }
@@ -326,7 +379,7 @@ fn links_section(points: &[Point]) -> Section {
     }
 }
 
-fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
+fn how_section(subject: &Subject, points: &[Point]) -> Section {
     let run = |point: &Point| {
         vec![
             Cell::Number(format!("{:.3}", point.load)),
@@ -345,7 +398,7 @@ fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
     let keys = Table {
         title: "The scenario, defaults included".to_string(),
         columns: vec!["key".to_string(), "value".to_string()],
-        rows: keys(scenario),
+        rows: subject.keys.iter().map(setting_row).collect(),
     };
     Section {
         title: "Simulation".to_string(),
@@ -358,12 +411,16 @@ fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
     }
 }
 
-fn keys(scenario: &Scenario) -> Vec<Vec<Cell>> {
+fn setting_row(setting: &Setting) -> Vec<Cell> {
+    vec![Cell::Text(setting.key.clone()), Cell::Text(setting.value.clone())]
+}
+
+fn keys(scenario: &Scenario) -> Vec<Setting> {
     let document = serde_json::to_value(scenario).unwrap_or_default();
     let mut rows = Vec::new();
     let mut push = |key: String, value: &serde_json::Value| {
         if !value.is_null() {
-            rows.push(vec![Cell::Text(key), Cell::Text(value.to_string())]);
+            rows.push(Setting { key, value: value.to_string() });
         }
     };
     for (key, value) in document.as_object().into_iter().flatten() {
@@ -384,6 +441,11 @@ fn number(value: f64) -> String {
         size if size >= 1.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
+}
+
+/// Writes a fairness index; a network that delivers nothing has none.
+fn jain(index: Option<f64>) -> String {
+    index.map_or_else(|| "–".to_string(), |index| format!("{index:.3}"))
 }
 
 fn micros(us: f64) -> String {

@@ -38,10 +38,14 @@ pub struct Point {
     pub messages: u64,
     /// Lost messages; their senders were notified.
     pub lost: u64,
-    /// Payload delivered per node \[MB/s\].
-    pub nodes_mb_s: Vec<f64>,
-    /// Jain's fairness index; 1 is even.
-    pub jain: f64,
+    /// Payload of each source that was delivered \[MB/s\]; NaN: a silent node.
+    pub sources_mb_s: Vec<f64>,
+    /// Payload delivered to each target \[MB/s\]; NaN: a node that no message goes to.
+    pub targets_mb_s: Vec<f64>,
+    /// Jain's fairness index of the sources that send; 1 is even. `None`: nothing was delivered.
+    pub source_jain: Option<f64>,
+    /// Jain's fairness index of the targets that messages go to.
+    pub target_jain: Option<f64>,
     /// Virtual time of the warm-up \[us\].
     pub warm_up_us: f64,
     /// Virtual time that was measured \[us\].

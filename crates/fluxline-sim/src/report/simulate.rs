@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use super::links;
 use super::results::{Latency, Point, Results, Saturation};
 use crate::Fingerprint;
+use crate::load::sweep::{self, NodeLoad, Outcome, Progress, WarmUp};
 use crate::scenario::{Measured, Refused, Scenario};
-use crate::sweep::{self, Progress, WarmUp};
 
 /// The stage of a simulation, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,34 +63,52 @@ pub fn simulate(
 
 fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
     let Measured { outcome, lost } = measured;
-    let mega = |bytes_per_s: f64| bytes_per_s / 1e6;
     let is_closed = scenario.traffic.window > 0;
-    let offered = outcome.offered_bytes_per_s;
-    let latency = Latency {
-        mean: outcome.latency_ns.mean / 1e3,
-        half_width: Some(outcome.latency_ns.half_width / 1e3).filter(|half| half.is_finite()),
-        p50: outcome.p50.as_us(),
-        p99: outcome.p99.as_us(),
-        p999: outcome.p99_9.as_us(),
-        max: outcome.max.as_us(),
+    let load = match is_closed {
+        true => outcome.offered_bytes_per_s / scenario.link_bytes_per_s(),
+        false => load,
     };
-    let buckets = outcome.histogram.buckets();
-    Point {
-        load: if is_closed { offered / scenario.link_bytes_per_s() } else { load },
-        offered_mb_s: mega(offered),
-        accepted_mb_s: mega(outcome.accepted_bytes_per_s),
-        latency_us: Some(latency).filter(|_| outcome.messages > 0),
-        messages: outcome.messages,
-        lost: *lost,
-        nodes_mb_s: outcome.per_node_bytes_per_s.iter().map(|&rate| mega(rate)).collect(),
-        jain: outcome.fairness().jain,
-        warm_up_us: outcome.warm_up.as_us(),
-        measured_us: outcome.measured.as_us(),
-        is_rising: outcome.warm_up_end == WarmUp::CutShort,
-        links: links::grids(scenario, &outcome.links),
-        histogram: buckets.map(|(largest, count)| (largest.as_us(), count)).collect(),
-        entries: outcome.entries,
-        hops: outcome.hops,
-        fingerprint: outcome.fingerprint.to_string(),
+    Point { lost: *lost, links: links::grids(scenario, &outcome.links), ..Point::of(load, outcome) }
+}
+
+impl Point {
+    /// Converts the outcome at a load to the units of the report; links are listed by node.
+    #[must_use]
+    pub fn of(load: f64, outcome: &Outcome) -> Point {
+        let mega = |bytes_per_s: f64| bytes_per_s / 1e6;
+        let latency = Latency {
+            mean: outcome.latency_ns.mean / 1e3,
+            half_width: Some(outcome.latency_ns.half_width / 1e3).filter(|half| half.is_finite()),
+            p50: outcome.p50.as_us(),
+            p99: outcome.p99.as_us(),
+            p999: outcome.p99_9.as_us(),
+            max: outcome.max.as_us(),
+        };
+        let buckets = outcome.histogram.buckets();
+        Point {
+            load,
+            offered_mb_s: mega(outcome.offered_bytes_per_s),
+            accepted_mb_s: mega(outcome.accepted_bytes_per_s),
+            latency_us: Some(latency).filter(|_| outcome.messages > 0),
+            messages: outcome.messages,
+            lost: 0,
+            sources_mb_s: delivered_mb_s(&outcome.sources),
+            targets_mb_s: delivered_mb_s(&outcome.targets),
+            source_jain: outcome.source_fairness().map(|fairness| fairness.jain),
+            target_jain: outcome.target_fairness().map(|fairness| fairness.jain),
+            warm_up_us: outcome.warm_up.as_us(),
+            measured_us: outcome.measured.as_us(),
+            is_rising: outcome.warm_up_end == WarmUp::CutShort,
+            links: vec![links::by_node(&outcome.links)],
+            histogram: buckets.map(|(largest, count)| (largest.as_us(), count)).collect(),
+            entries: outcome.entries,
+            hops: outcome.hops,
+            fingerprint: outcome.fingerprint.to_string(),
+        }
     }
+}
+
+fn delivered_mb_s(loads: &[NodeLoad]) -> Vec<f64> {
+    let rate = |load: &NodeLoad| if load.is_active() { load.delivered / 1e6 } else { f64::NAN };
+    loads.iter().map(rate).collect()
 }

@@ -49,7 +49,8 @@ fn points(points: &[Point]) -> Columns {
         ("p99_us", of(|latency| latency.p99)),
         ("p999_us", of(|latency| latency.p999)),
         ("max_us", of(|latency| latency.max)),
-        ("jain", float(|point| point.jain)),
+        ("source_jain", float(|point| point.source_jain.unwrap_or(f64::NAN))),
+        ("target_jain", float(|point| point.target_jain.unwrap_or(f64::NAN))),
         ("busiest_link", float(Point::busiest)),
         ("warm_up_us", float(|point| point.warm_up_us)),
         ("measured_us", float(|point| point.measured_us)),
@@ -63,18 +64,22 @@ fn points(points: &[Point]) -> Columns {
 }
 
 fn nodes(points: &[Point]) -> Columns {
-    let (mut loads, mut numbers, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut loads, mut numbers) = (Vec::new(), Vec::new());
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
     for point in points {
-        for (node, &rate) in (0_u32..).zip(&point.nodes_mb_s) {
+        let rates = point.sources_mb_s.iter().zip(&point.targets_mb_s);
+        for (node, (&source, &target)) in (0_u32..).zip(rates) {
             loads.push(point.load);
             numbers.push(node);
-            rates.push(rate);
+            sources.push(source);
+            targets.push(target);
         }
     }
     let columns = vec![
         ("load", Column::Float(loads)),
         ("node", Column::Index(numbers)),
-        ("accepted_mb_s", Column::Float(rates)),
+        ("delivered_as_source_mb_s", Column::Float(sources)),
+        ("delivered_as_target_mb_s", Column::Float(targets)),
     ];
     Columns { name: "nodes", columns }
 }

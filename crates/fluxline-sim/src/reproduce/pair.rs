@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{self, Arrival, Link, Open, Wire};
+use super::wire::{self, Arrival, Link, Wire};
 use crate::host::{
-    self, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag, config::BadConfig,
+    self, Access, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag,
+    config::BadConfig,
 };
-use crate::sci::packet::Packet;
-use crate::sci::{self, Command, Status};
+use crate::net::sci::adapter::{access_of, command_of, packet_data};
+use crate::net::sci::packet::Packet;
+use crate::net::sci::{self, Command, Status};
 use crate::{Agenda, Fingerprint, Instant};
 
 /// The reason why a test stand cannot be built.
@@ -246,12 +248,13 @@ impl Pair {
                 self.to_lose -= 1;
                 self.hosts[0].finished(handle, Outcome::Lost, Vec::new(), &mut self.agenda);
             }
-            Out::Request { handle, command, offset, data, bytes, .. } => {
-                let packet = packet(command, offset, Status::Normal, data);
-                self.wire.ask(from, packet, Open { handle, bytes }, &mut self.agenda);
+            Out::Request { handle, access, offset, data, .. } => {
+                let command = command_of(access, data.len());
+                let packet = packet(command, offset, Status::Normal, packet_data(access, data));
+                self.wire.ask(from, packet, handle, &mut self.agenda);
             }
             Out::Response { request, status, data } => {
-                let packet = packet(response_of(data.len()), 0, status, data);
+                let packet = packet(response_of(data.len()), 0, status.into(), data);
                 self.wire.answer(from, packet, request, &mut self.agenda);
             }
         }
@@ -260,16 +263,19 @@ impl Pair {
     fn arrive(&mut self, arrival: Arrival) {
         let agenda = &mut self.agenda;
         match arrival {
-            Arrival::Request { to, number, packet, bytes } => {
-                let Packet { command, offset, data, .. } = packet;
-                let incoming = Incoming { request: number, command, offset, data, bytes };
-                self.hosts[to].incoming(incoming, agenda);
+            Arrival::Request { to, number, packet } => {
+                let access = access_of(&packet);
+                let Packet { offset, data, .. } = packet;
+                let data = if matches!(access, Access::Read { .. }) { Vec::new() } else { data };
+                self.hosts[to].incoming(Incoming { request: number, access, offset, data }, agenda);
             }
             Arrival::Response { to, handle, packet } => {
-                self.hosts[to].finished(handle, Outcome::Done(packet.status), packet.data, agenda);
+                let outcome = Outcome::Done(packet.status.into());
+                self.hosts[to].finished(handle, outcome, packet.data, agenda);
             }
             Arrival::Over { to, handle, lost } => {
-                let outcome = if lost { Outcome::Lost } else { Outcome::Done(Status::Normal) };
+                let outcome =
+                    if lost { Outcome::Lost } else { Outcome::Done(host::Status::Normal) };
                 self.hosts[to].finished(handle, outcome, Vec::new(), agenda);
             }
         }
@@ -298,15 +304,14 @@ impl Pair {
     /// Executes a request on memory. Locks are not served, because no figure needs them.
     fn serve(&mut self, machine: usize, incoming: Incoming) {
         let request: RequestId = incoming.request;
-        let (status, data) = match incoming.command {
-            Command::ReadSelected => {
-                (Status::Normal, self.read(machine, incoming.offset, incoming.bytes as usize))
+        let (status, data) = match incoming.access {
+            Access::Read { bytes } => {
+                (host::Status::Normal, self.read(machine, incoming.offset, bytes as usize))
             }
-            Command::Read64 => (Status::Normal, self.read(machine, incoming.offset, 64)),
-            Command::Lock(_) => (Status::Type, Vec::new()),
-            _ => {
+            Access::Lock(_) => (host::Status::Rights, Vec::new()),
+            Access::Write | Access::Move | Access::Interrupt => {
                 self.write(machine, incoming.offset, &incoming.data);
-                (Status::Normal, Vec::new())
+                (host::Status::Normal, Vec::new())
             }
         };
         self.hosts[machine].served(request, status, data, &mut self.agenda);

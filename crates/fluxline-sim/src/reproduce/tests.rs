@@ -8,7 +8,7 @@ use super::pair::Pair;
 use super::scinet::{stand_a, stand_b};
 use super::wire::{FixedLink, Link, link_lc1, link_lc2};
 use crate::host::{Call, preset};
-use crate::sci::{self, NodeId};
+use crate::net::sci;
 use crate::{Duration, Instant};
 
 /// Each fact of each figure: the model's number, and true if it agrees with the paper.
@@ -129,7 +129,7 @@ fn figures_repeat_to_the_bit() {
 /// Returns the time from the store of 64 B to the peer's memory.
 fn one_way(link: Link) -> Duration {
     let mut pair = Pair::new(&preset::trams(), link).expect("a preset");
-    pair.submit(Call::Store { to: NodeId(1), offset: 0, data: vec![1; 64] });
+    pair.submit(Call::Store { to: 1, offset: 0, data: vec![1; 64] });
     pair.drain();
     pair.written_at(1).since(Instant::START)
 }

@@ -6,7 +6,6 @@ use super::pair::{BadStand, Pair};
 use super::wire::link_lc2;
 use crate::Duration;
 use crate::host::{Call, Descriptor, Direction, Level, Notice, Tag, preset};
-use crate::sci::NodeId;
 
 /// Message sizes \[byte\]; the first stands for "no data": only a flag word crosses.
 const SIZES: [u32; 15] =
@@ -37,7 +36,7 @@ const WAYS: [(Way, &str); 3] = [
 /// Sends a message; returns the tag of the last call.
 fn submit(pair: &mut Pair, way: Way, bytes: u32, notice: Notice) -> Tag {
     let level = if way == Way::KernelDma { Level::Kernel } else { Level::User };
-    let (direction, to) = (Direction::Write, NodeId(1));
+    let (direction, to) = (Direction::Write, 1);
     if way == Way::Stores {
         pair.submit(Call::Store { to, offset: 0, data: vec![1; bytes as usize] });
         pair.submit(Call::Flush)
@@ -140,7 +139,7 @@ fn bandwidth() -> Result<Figure, BadStand> {
 fn stream_rate(way: Way, bytes: u32) -> Result<f64, BadStand> {
     const MESSAGES: u64 = 64;
     let mut pair = Pair::new(&preset::trams(), link_lc2())?;
-    let to = NodeId(1);
+    let to = 1;
     let at = |number: u64| number * u64::from(bytes) % 65_536;
     if way == Way::Stores {
         for number in 0..MESSAGES {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::sci::{self, Command, Network, NodeId, NodeIndex, Packet, SendId};
+use crate::net::sci::{
+    self, Command, Network, NodeId, NodeIndex, Packet, Preset, SendId, Topology,
+};
 use crate::{Agenda, Duration, Instant};
 
 /// The ring between the machines.
@@ -28,42 +30,35 @@ pub struct FixedLink {
 /// Returns the first generation's links: 200 MB/s (published by SCINET).
 #[must_use]
 pub fn link_lc1() -> Link {
-    Link::Ring(Box::new(sci::Config::lc1(2)))
+    Link::Ring(Box::new(Preset::Lc1.network(Topology::Ring { nodes: 2 })))
 }
 
 /// Returns the D310's links: 400 MB/s (background).
 #[must_use]
 pub fn link_lc2() -> Link {
-    Link::Ring(Box::new(sci::Config::lc2(2)))
+    Link::Ring(Box::new(Preset::Lc2.network(Topology::Ring { nodes: 2 })))
 }
 
 /// A packet that has arrived at a machine.
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// A request of the other machine, with a number that identifies it.
-    Request { to: usize, number: u64, packet: Packet, bytes: u32 },
+    Request { to: usize, number: u64, packet: Packet },
     /// The answer to a request of this machine.
     Response { to: usize, handle: u64, packet: Packet },
     /// A move of this machine was accepted, or one of its packets was lost.
     Over { to: usize, handle: u64, lost: bool },
 }
 
-/// An open request: the sender's handle, and the bytes of a selected read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
-    pub(super) handle: u64,
-    pub(super) bytes: u32,
-}
-
-/// A packet, and its open request if it is one.
-type Waiting = (Packet, Option<Open>);
+/// A packet, and the sender's handle if it is a request.
+type Waiting = (Packet, Option<u64>);
 
 /// The two directions, and the open requests.
 #[derive(Debug)]
 pub(super) struct Wire {
     link: Line,
-    /// Open requests by machine and transaction.
-    open: [BTreeMap<u8, Open>; 2],
+    /// The handles of open requests, by machine and transaction.
+    open: [BTreeMap<u8, u64>; 2],
     /// Packets that wait for a transaction or for room in the send queue, by machine and class.
     waiting: [[VecDeque<Waiting>; 2]; 2],
     arrived: VecDeque<Arrival>,
@@ -132,10 +127,10 @@ impl Wire {
         &mut self,
         from: usize,
         packet: Packet,
-        open: Open,
+        handle: u64,
         agenda: &mut Agenda<A>,
     ) {
-        self.waiting[from][0].push_back((packet, Some(open)));
+        self.waiting[from][0].push_back((packet, Some(handle)));
         self.go(from, agenda);
     }
 
@@ -234,15 +229,11 @@ impl Wire {
     fn arrive(&mut self, packet: Packet) {
         let to = usize::from(packet.target.0);
         if packet.command.is_response() {
-            if let Some(open) = self.open[to].remove(&packet.transaction) {
-                let handle = open.handle;
+            if let Some(handle) = self.open[to].remove(&packet.transaction) {
                 self.arrived.push_back(Arrival::Response { to, handle, packet });
             }
             return;
         }
-        // The echo of a move may have come first: the transaction may have a new owner.
-        let open = self.open[1 - to].get(&packet.transaction);
-        let bytes = open.map_or(0, |open| open.bytes);
         self.requests += 1;
         let number = self.requests;
         if packet.command.response().is_some() {
@@ -250,13 +241,13 @@ impl Wire {
         } else if packet.command == Command::Event00 {
             self.open[1 - to].remove(&packet.transaction);
         }
-        self.arrived.push_back(Arrival::Request { to, number, packet, bytes });
+        self.arrived.push_back(Arrival::Request { to, number, packet });
     }
 
     /// Ends a request without an answer.
     fn over(&mut self, to: usize, transaction: u8, lost: bool) {
-        if let Some(open) = self.open[to].remove(&transaction) {
-            self.arrived.push_back(Arrival::Over { to, handle: open.handle, lost });
+        if let Some(handle) = self.open[to].remove(&transaction) {
+            self.arrived.push_back(Arrival::Over { to, handle, lost });
         }
     }
 

@@ -3,6 +3,7 @@
 use fluxline_toml::LoadError;
 
 use super::{Kind, PatternName, Scenario};
+use crate::core::fault::Fault;
 
 /// The reason why a scenario is rejected, in one sentence: the mistake, its location and the
 /// correction.
@@ -50,7 +51,9 @@ impl Scenario {
         if let Some(rate) = part.link_mb_s {
             within("network.link-mb-s", rate, 1.0, 1e6)?;
         }
-        within("network.bus-mb-s", part.bus_mb_s, 1.0, 1e6)?;
+        if let Some(rate) = part.bus_mb_s {
+            within("network.bus-mb-s", rate, 1.0, 1e6)?;
+        }
         within("network.link-bytes-per-ns", f64::from(part.link_bytes_per_ns), 1.0, 1e6)?;
         within("network.router-ns", f64::from(part.router_ns), 0.0, 1e6)?;
         within("network.wire-ns", f64::from(part.wire_ns), 1.0, 1e6)?;
@@ -152,7 +155,8 @@ impl Scenario {
     fn check_faults(&self) -> Result<(), Refused> {
         let faults = &self.faults;
         within("faults.bit-error-rate", faults.bit_error_rate, 0.0, 0.01)?;
-        let asked = faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty();
+        let asked =
+            faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty() || !faults.at.is_empty();
         require(
             !asked || self.network.kind.is_sci(),
             format_args!("only SCI networks have faults; leave out [faults] or use an SCI kind."),
@@ -164,10 +168,27 @@ impl Scenario {
                 format_args!("`faults.dead-nodes` has {node}; the nodes are 0 to {}.", nodes - 1),
             )?;
         }
+        for text in &faults.at {
+            self.fault(text)?;
+        }
         require(
             (faults.dead_nodes.len() as u64) + 1 < nodes,
             format_args!("`faults.dead-nodes` leaves fewer than two living nodes; name fewer."),
         )
+    }
+
+    /// Reads a timed fault, and checks its node.
+    pub(super) fn fault(&self, text: &str) -> Result<Fault, Refused> {
+        let nodes = self.network.node_count();
+        let fault = Fault::parse(text).ok_or_else(|| {
+            Refused(format!("`faults.at` has {text:?}; write {}.", crate::core::fault::FORMS))
+        })?;
+        let node = u64::from(fault.kind.node());
+        require(
+            node < nodes,
+            format_args!("`faults.at` has {text:?}; the nodes are 0 to {}.", nodes - 1),
+        )?;
+        Ok(fault)
     }
 
     /// The sizes of messages with their weights.

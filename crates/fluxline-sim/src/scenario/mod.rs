@@ -8,6 +8,7 @@ mod network;
 mod page;
 mod run;
 mod sci;
+pub mod url;
 
 use fluxline_toml::{Places, TomlText};
 use serde::{Deserialize, Serialize};
@@ -197,6 +198,8 @@ pub struct FaultsPart {
     pub bit_error_rate: f64,
     /// Nodes that are dead from the start.
     pub dead_nodes: Vec<u32>,
+    /// Faults and repairs at their times, such as `cable:3@1ms`.
+    pub at: Vec<String>,
 }
 
 impl Scenario {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::sci::Preset;
+
 /// The kind of network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -33,21 +35,6 @@ impl Kind {
     pub fn is_grid(self) -> bool {
         matches!(self, Kind::SciTorus | Kind::Mesh | Kind::Torus)
     }
-}
-
-/// Cards whose speeds and delays are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// 1 GB/s, as in the standard.
-    Standard,
-    /// Dolphin LC-1: 200 MB/s.
-    Lc1,
-    /// Dolphin LC-2: 400 MB/s.
-    #[default]
-    Lc2,
-    /// Dolphin LC-3: 667 MB/s.
-    Lc3,
 }
 
 /// The retry of an SCI node after a busy echo.
@@ -94,7 +81,7 @@ pub struct NetworkPart {
     /// SCI: packets that a node can hold until its host takes them.
     pub receive_queue: Option<u32>,
     /// SCI torus and switch: the bus between a node's ringlets and its host \[MB/s\].
-    pub bus_mb_s: f64,
+    pub bus_mb_s: Option<f64>,
     /// Routers: rate of a link \[bytes/ns\].
     pub link_bytes_per_ns: u32,
     /// Routers: time from a head's arrival until it can leave \[ns\].
@@ -128,8 +115,7 @@ impl Default for NetworkPart {
             send_queue: None,
             unacknowledged: None,
             receive_queue: None,
-            // Assumed: B-Link's 64 bits at 50 MHz. BACKGROUND-M.
-            bus_mb_s: 400.0,
+            bus_mb_s: None,
             link_bytes_per_ns: 16,
             router_ns: 5,
             wire_ns: 1,

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         "network",
         "bus-mb-s",
-        "400.0",
+        "",
         "SCI torus and switch: bus between a node's ringlets and its host [MB/s]",
     ),
     ("network", "link-bytes-per-ns", "16", "routers: rate of a link [B/ns]"),
@@ -106,6 +106,13 @@ pub(super) const ROWS: &[Row] = &[
     ("run", "duration-us", "200.0", "virtual time of the measurement [us]"),
     ("faults", "bit-error-rate", "0.0", "SCI: probability that a bit is wrong after a link"),
     ("faults", "dead-nodes", "[]", "SCI: nodes that are dead from the start"),
+    (
+        "faults",
+        "at",
+        "[]",
+        "SCI: faults at virtual times: `host:3@1ms` (a program ends), `power:3@1ms`, \
+         `cable:3@1ms`, `repair:3@2ms` (of a cable)",
+    ),
 ];
 
 /// The page `docs/simulation/scenario.md`.

@@ -2,17 +2,20 @@
 
 use std::io::Write;
 
-use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
-use crate::dump::Dump;
-use crate::network::{CreditUnit, Dateline, Dimension, Loaded, NetworkConfig, Ways, Wrap};
-use crate::sweep::{Criterion, Detail, Experiment, Limits, Outcome, measure, saturation};
-use crate::trace::{self, Trace};
-use crate::traffic::{self, BuildOrder, Pattern, Plan, Size};
-use crate::{Agenda, Clock, Duration, Fingerprint, Instant, model};
+use super::{Arrivals, CommandName, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
+use crate::core::dump::Dump;
+use crate::core::fault::{Fault, FaultKind};
+use crate::core::interconnect::Interconnect;
+use crate::core::model;
+use crate::core::trace::{self, Trace};
+use crate::load::loaded::SOURCE_MESSAGES;
+use crate::load::sweep::{Criterion, Limits, Outcome, measure, saturation};
+use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic};
+use crate::load::{Carrier, Loaded, Settings};
+use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
+use crate::net::sci;
+use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
 
-/// Most messages that wait at a node; later ones of an open loop are dropped. Assumed: far more
-/// than wait below saturation.
-pub(super) const SOURCE_MESSAGES: u32 = 1024;
 /// A network also counts as saturated if the latency is this multiple of that at the lightest load.
 /// Source: the usual choice in the literature on networks on chips, as in BookSim2.
 const LATENCY_FACTOR: f64 = 3.0;
@@ -55,16 +58,7 @@ impl Scenario {
     /// # Errors
     /// When the scenario cannot be built or a check of the model fails: one sentence.
     pub fn measure(&self, load: f64) -> Result<Measured, Refused> {
-        let plan = self.plan(load);
-        if self.network.kind.is_sci() {
-            return self.measure_sci(plan);
-        }
-        let mut agenda = Agenda::default();
-        let config = self.network.routers();
-        let mut model = Loaded::new(config, plan, Detail::Full, &mut agenda)
-            .map_err(|error| refused(&error))?;
-        let outcome = self.outcome(&mut model, &mut agenda)?;
-        Ok(Measured { outcome, lost: 0 })
+        self.work(load, Measure(self))?
     }
 
     /// Traces the first `us` microseconds at one load, with each entry as a moment on the track of
@@ -73,23 +67,7 @@ impl Scenario {
     /// # Errors
     /// When the scenario cannot be built. The trace keeps its own errors.
     pub fn trace<W: Write>(&self, load: f64, us: f64, trace: &mut Trace<W>) -> Result<(), Refused> {
-        let (plan, until) = (self.plan(load), Instant::START + span(us));
-        if self.network.kind.is_sci() {
-            return self.trace_sci(plan, until, trace);
-        }
-        let mut agenda = Agenda::default();
-        let mut model = Loaded::new(self.network.routers(), plan, Detail::Full, &mut agenda)
-            .map_err(|error| refused(&error))?;
-        let name = |kind| match kind {
-            0 => "message made",
-            1 => "tick of the routers",
-            2 => "outputs choose",
-            3 => "message delivered",
-            _ => "unknown",
-        };
-        let print = &mut Fingerprint::default();
-        trace::run(&mut model, &mut agenda, print, until, trace, name);
-        Ok(())
+        self.work(load, Record { until: Instant::START + span(us), trace })
     }
 
     /// Dumps every packet of every link in the first `us` microseconds at one load, up to
@@ -98,17 +76,31 @@ impl Scenario {
     /// # Errors
     /// When the scenario cannot be built.
     pub fn dump(&self, load: f64, us: f64, limit_bytes: u64) -> Result<Dump, Refused> {
-        let (plan, until) = (self.plan(load), Instant::START + span(us));
-        let dump = Dump::new(limit_bytes);
+        let work = DumpAll { until: Instant::START + span(us), dump: Dump::new(limit_bytes) };
+        self.work(load, work)
+    }
+
+    /// Builds the network under one load, and does some work with it.
+    fn work<T: Work>(&self, load: f64, work: T) -> Result<T::Done, Refused> {
+        let plan = self.plan(load);
+        let faults = self.faults()?;
+        let settings = Settings { faults: &faults, ..Settings::default() };
         if self.network.kind.is_sci() {
-            return self.dump_sci(plan, until, dump);
+            let mut agenda = Agenda::default();
+            let network = sci::Network::new(&self.sci_config(self.seed));
+            let network = network.map_err(|error| refused(&error))?;
+            let traffic = Traffic::new(plan).map_err(|error| refused(&error))?;
+            let carrier = sci::messages::Messages::new(match self.traffic.command {
+                CommandName::Move => sci::messages::Style::Move,
+                CommandName::Write => sci::messages::Style::Write,
+            });
+            let mut model = Loaded::new(network, carrier, traffic, &settings, &mut agenda);
+            return Ok(work.on(&mut model, &mut agenda));
         }
         let mut agenda = Agenda::default();
-        let mut model = Loaded::new(self.network.routers(), plan, Detail::Full, &mut agenda)
-            .map_err(|error| refused(&error))?;
-        model.begin_dump(dump);
-        model::run(&mut model, &mut agenda, &mut Fingerprint::default(), until);
-        Ok(model.end_dump().expect("begun above"))
+        let config = self.network.routers();
+        let model = router::loaded(config, plan, &settings, &mut agenda);
+        Ok(work.on(&mut model.map_err(|error| refused(&error))?, &mut agenda))
     }
 
     /// Finds the load at which the network saturates: less than 95 % of the offered load is
@@ -125,17 +117,22 @@ impl Scenario {
         Ok(Saturated { followed: found.followed, not_followed: found.saturated })
     }
 
-    pub(super) fn outcome<E: Experiment>(
-        &self,
-        model: &mut E,
-        agenda: &mut Agenda<E::Entry>,
-    ) -> Result<Outcome, Refused> {
-        let limits = Limits {
+    fn limits(&self) -> Limits {
+        Limits {
             warm_up_first: span(self.run.warm_up_us),
             warm_up_max: span(self.run.warm_up_max_us),
             measured: span(self.run.duration_us),
-        };
-        measure(model, agenda, &limits).map_err(|error| refused(&error))
+        }
+    }
+
+    /// The timed faults; nodes that are dead from the start have no power.
+    fn faults(&self) -> Result<Vec<Fault>, Refused> {
+        let dead = |&node: &u32| Fault { at: Instant::START, kind: FaultKind::Power(node) };
+        let mut faults: Vec<Fault> = self.faults.dead_nodes.iter().map(dead).collect();
+        for text in &self.faults.at {
+            faults.push(self.fault(text)?);
+        }
+        Ok(faults)
     }
 
     fn plan(&self, load: f64) -> Plan {
@@ -174,6 +171,84 @@ impl Scenario {
     }
 }
 
+/// Work with a network under traffic, whatever its kind is.
+trait Work {
+    /// The result.
+    type Done;
+
+    /// Does the work.
+    fn on<C: Carrier>(
+        self,
+        model: &mut Loaded<C>,
+        agenda: &mut Agenda<<Loaded<C> as Model>::Entry>,
+    ) -> Self::Done
+    where
+        <C::Network as Interconnect>::Entry: crate::Entry;
+}
+
+/// Measures a point.
+struct Measure<'a>(&'a Scenario);
+
+impl Work for Measure<'_> {
+    type Done = Result<Measured, Refused>;
+
+    fn on<C: Carrier>(
+        self,
+        model: &mut Loaded<C>,
+        agenda: &mut Agenda<<Loaded<C> as Model>::Entry>,
+    ) -> Self::Done
+    where
+        <C::Network as Interconnect>::Entry: crate::Entry,
+    {
+        let outcome = measure(model, agenda, &self.0.limits()).map_err(|error| refused(&error))?;
+        Ok(Measured { outcome, lost: model.lost() })
+    }
+}
+
+/// Traces all entries due by a moment.
+struct Record<'a, W: Write> {
+    until: Instant,
+    trace: &'a mut Trace<W>,
+}
+
+impl<W: Write> Work for Record<'_, W> {
+    type Done = ();
+
+    fn on<C: Carrier>(self, model: &mut Loaded<C>, agenda: &mut Agenda<<Loaded<C> as Model>::Entry>)
+    where
+        <C::Network as Interconnect>::Entry: crate::Entry,
+    {
+        let name = |kind| match kind {
+            kind if kind == C::MADE => "message made",
+            kind => <C::Network as Interconnect>::kind_name(kind),
+        };
+        trace::run(model, agenda, &mut Fingerprint::default(), self.until, self.trace, name);
+    }
+}
+
+/// Dumps the packets of all entries due by a moment.
+struct DumpAll {
+    until: Instant,
+    dump: Dump,
+}
+
+impl Work for DumpAll {
+    type Done = Dump;
+
+    fn on<C: Carrier>(
+        self,
+        model: &mut Loaded<C>,
+        agenda: &mut Agenda<<Loaded<C> as Model>::Entry>,
+    ) -> Dump
+    where
+        <C::Network as Interconnect>::Entry: crate::Entry,
+    {
+        model.network_mut().begin_dump(self.dump);
+        model::run(model, agenda, &mut Fingerprint::default(), self.until);
+        model.network_mut().end_dump().expect("all networks of scenarios have dumps")
+    }
+}
+
 impl NetworkPart {
     /// The generic network of routers; ticks are nanoseconds.
     fn routers(&self) -> NetworkConfig {
@@ -196,7 +271,7 @@ impl NetworkPart {
             wire_ticks: self.wire_ns,
             credit_ticks: 1,
             credit_unit: CreditUnit::Packet,
-            source_packets: SOURCE_MESSAGES,
+            source_packets: SOURCE_MESSAGES as u32,
         }
     }
 }

@@ -3,8 +3,7 @@
 use fluxline_core::fabric::Name;
 
 use super::error::OpenError;
-use crate::cluster::Config;
-use crate::open;
+use crate::scenario::url::{Description, describe};
 
 /// A node's URL in parts.
 pub struct Address {
@@ -12,8 +11,8 @@ pub struct Address {
     pub url: String,
     /// The URL of its cluster: `sim:NETWORK?KEYS`.
     pub cluster_url: String,
-    /// The configuration that the keys describe.
-    pub config: Config,
+    /// The cluster that the keys describe.
+    pub cluster: Description,
     /// The file of dumped packets, if there is one.
     pub dump: Option<String>,
     /// The name of the world.
@@ -32,7 +31,7 @@ impl Address {
         };
         let parts: Vec<&str> = path.split('/').collect();
         let cluster_url = format!("{}{keys}", parts[0]);
-        let config = open::config(&cluster_url)?;
+        let cluster = describe(&cluster_url)?;
         let [_, world, node] = parts[..] else { return Err(wrong()) };
         if world.is_empty() || node.is_empty() {
             return Err(wrong());
@@ -40,6 +39,6 @@ impl Address {
         let (world, node) = (Name::parse(world)?.to_string(), Name::parse(node)?.to_string());
         let dump = keys.split(['?', '&']).find_map(|key| key.strip_prefix("dump="));
         let dump = dump.map(str::to_owned);
-        Ok(Address { url: url.to_owned(), cluster_url, config, dump, world, node })
+        Ok(Address { url: url.to_owned(), cluster_url, cluster, dump, world, node })
     }
 }

@@ -2,7 +2,7 @@
 
 use fluxline_core::fabric::NameError;
 
-use crate::open;
+use crate::scenario::url;
 
 /// A reason why a node of a simulated world cannot be opened, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum OpenError {
     Name(#[from] NameError),
     /// The network or its keys are wrong, or the network cannot be built.
     #[error(transparent)]
-    Network(#[from] open::OpenError),
+    Network(#[from] url::OpenError),
     /// The keys differ from those of the nodes that came first.
     #[error(
         "world {world:?} has other settings: {first:?} came first, and now {url:?}; give all its \

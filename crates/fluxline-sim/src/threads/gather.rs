@@ -8,7 +8,8 @@ use super::address::Address;
 use super::error::OpenError;
 use super::order;
 use super::turns::Turns;
-use crate::cluster::{Cluster, Config};
+use crate::scenario::url::Description;
+use crate::world::Cluster;
 
 /// The worlds of this process by their names, until their last node is dropped.
 static WORLDS: Mutex<BTreeMap<String, Gathering>> = Mutex::new(BTreeMap::new());
@@ -21,7 +22,7 @@ const STEP: Duration = Duration::from_millis(50);
 struct Gathering {
     first_url: String,
     cluster_url: String,
-    config: Config,
+    cluster: Description,
     dump: Option<String>,
     names: Vec<String>,
     built: Option<Result<Arc<Turns>, OpenError>>,
@@ -39,7 +40,7 @@ pub fn join(address: &Address, limit: Duration) -> Result<Arc<Turns>, OpenError>
     let mut worlds = worlds();
     let gathering = worlds.entry(world.clone()).or_insert_with(|| Gathering::new(address));
     gathering.add(address)?;
-    if gathering.names.len() == gathering.config.nodes {
+    if gathering.names.len() == gathering.cluster.nodes {
         gathering.build(world);
         BUILT.notify_all();
     }
@@ -82,7 +83,7 @@ fn give_up(
         }
     }
     order::sort(&mut present);
-    let (world, nodes, seconds) = (world.clone(), address.config.nodes, limit.as_secs());
+    let (world, nodes, seconds) = (world.clone(), address.cluster.nodes, limit.as_secs());
     OpenError::Missing { world, nodes, present, seconds }
 }
 
@@ -96,7 +97,7 @@ impl Gathering {
         Gathering {
             first_url: first.url.clone(),
             cluster_url: first.cluster_url.clone(),
-            config: first.config.clone(),
+            cluster: first.cluster.clone(),
             dump: first.dump.clone(),
             names: Vec::new(),
             built: None,
@@ -107,7 +108,7 @@ impl Gathering {
     /// Adds a node. Errors: other settings, no place left, or a name that is taken.
     fn add(&mut self, address: &Address) -> Result<(), OpenError> {
         let world = || address.world.clone();
-        if self.config != address.config || self.dump != address.dump {
+        if self.cluster != address.cluster || self.dump != address.dump {
             let (first, url) = (self.first_url.clone(), address.url.clone());
             return Err(OpenError::Settings { world: world(), first, url });
         }
@@ -115,7 +116,7 @@ impl Gathering {
             return Err(OpenError::Taken { world: world(), node: address.node.clone() });
         }
         if self.built.is_some() {
-            return Err(OpenError::Full { world: world(), nodes: self.config.nodes });
+            return Err(OpenError::Full { world: world(), nodes: self.cluster.nodes });
         }
         self.names.push(address.node.clone());
         self.waiting += 1;
@@ -126,7 +127,7 @@ impl Gathering {
         let mut names = self.names.clone();
         order::sort(&mut names);
         let cluster = Cluster::open(&self.cluster_url).map_err(OpenError::from);
-        let turns = |cluster| Arc::new(Turns::new(world, names, cluster, self.config.seed));
+        let turns = |cluster| Arc::new(Turns::new(world, names, cluster, self.cluster.seed));
         self.built = Some(cluster.map(turns));
     }
 }

@@ -57,7 +57,7 @@ const GATHERED_WITHIN: Duration = Duration::from_secs(10);
 /// Opens a node of a simulated world, and waits until all its nodes are open.
 ///
 /// `sim:NETWORK/WORLD/NODE?KEYS`: the network and the keys are those of
-/// [`Cluster::open`](crate::cluster::Cluster::open), and equal for all nodes of a world. Programs
+/// [`Cluster::open`](crate::world::Cluster::open), and equal for all nodes of a world. Programs
 /// of this process that name the same world meet there, each on a thread of its own. Nodes are
 /// called by their names. A key such as `fault` counts them in the order of their names, from 0.
 ///

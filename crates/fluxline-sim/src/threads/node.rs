@@ -16,7 +16,7 @@ use fluxline_core::{Moment, Span};
 
 use super::gather;
 use super::turns::{Turns, Wish};
-use crate::cluster::Node;
+use crate::world::Node;
 
 /// Calls without a result that end a turn.
 const IDLE_CALLS_MAX: u32 = 16;

@@ -14,7 +14,7 @@ use fluxline_core::random::Draw;
 use fluxline_core::{Moment, Span};
 
 use super::watch::{self, Watch};
-use crate::cluster::Cluster;
+use crate::world::Cluster;
 
 /// The longest virtual time of one wait: `wait` may return early, and a program that waits for ever
 /// is noticed.

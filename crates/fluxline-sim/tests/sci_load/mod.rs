@@ -4,9 +4,9 @@
 
 use std::collections::VecDeque;
 
-use fluxline_sim::ahead::Ahead;
-use fluxline_sim::model::Entry as _;
-use fluxline_sim::sci::{
+use fluxline_sim::core::ahead::Ahead;
+use fluxline_sim::core::model::Entry as _;
+use fluxline_sim::net::sci::{
     Command, Config, Entry, Network, NodeIndex, Packet, Report, Retry, Status,
 };
 use fluxline_sim::{Agenda, Fingerprint, Instant};

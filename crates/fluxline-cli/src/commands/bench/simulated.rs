@@ -6,7 +6,7 @@ use fluxline_bench::environment::{self, Plan, Simulated};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, run};
 use fluxline_core::fabric::Fabric;
-use fluxline_sim::cluster::Cluster;
+use fluxline_sim::world::Cluster;
 use serde_json::json;
 
 use super::session::Session;

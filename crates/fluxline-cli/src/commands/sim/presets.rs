@@ -1,19 +1,20 @@
 //! `fluxline sim presets`: the networks that a scenario can name.
 
 use fluxline_report::{Block, Cell, Page, Section, Table};
-use fluxline_sim::sci::Config;
+use fluxline_sim::net::sci::{Config, Preset, Topology};
 use serde_json::json;
 
 use crate::say_text;
 
-/// Returns name, description and the configuration of a ring of 8 of each preset.
-fn all() -> [(&'static str, &'static str, Config); 4] {
-    [
-        ("standard", "SCI at 1 GB/s, as in the standard", Config::ring(8)),
-        ("lc1", "Dolphin LC-1", Config::lc1(8)),
-        ("lc2", "Dolphin LC-2, cards D31x", Config::lc2(8)),
-        ("lc3", "Dolphin LC-3, cards D33x", Config::lc3(8)),
-    ]
+/// A preset, and its ring of 8 nodes.
+struct Row {
+    preset: Preset,
+    config: Config,
+}
+
+fn all() -> [Row; 4] {
+    let ring = Topology::Ring { nodes: 8 };
+    Preset::ALL.map(|preset| Row { preset, config: preset.network(ring.clone()) })
 }
 
 fn mb_s(config: &Config) -> f64 {
@@ -28,9 +29,9 @@ fn ns(config: &Config, symbols: u32) -> f64 {
 /// Prints the presets.
 pub fn show(json: bool) {
     if json {
-        let rows = all().map(|(name, what, config)| {
+        let rows = all().map(|Row { preset, config }| {
             json!({
-                "preset": name, "is": what, "link_mb_s": mb_s(&config),
+                "preset": preset.name(), "is": preset.about(), "link_mb_s": mb_s(&config),
                 "pass_ns": ns(&config, config.pass_symbols),
                 "cable_ns": ns(&config, config.cable_symbols),
                 "send_queue": config.send_queue, "unacknowledged": config.unacknowledged,
@@ -41,10 +42,10 @@ pub fn show(json: bool) {
         return;
     }
     let number = |value: String| Cell::Number(value);
-    let rows = all().map(|(name, what, config)| {
+    let rows = all().map(|Row { preset, config }| {
         vec![
-            Cell::Text(name.to_string()),
-            Cell::Text(what.to_string()),
+            Cell::Text(preset.name().to_string()),
+            Cell::Text(preset.about().to_string()),
             number(format!("{:.0}", mb_s(&config))),
             number(format!("{:.1}", ns(&config, config.pass_symbols))),
             number(format!("{:.1}", ns(&config, config.cable_symbols))),

@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use fluxline_sim::core::trace::Trace;
 use fluxline_sim::report::{self, Results, Stage};
 use fluxline_sim::scenario::Scenario;
-use fluxline_sim::trace::Trace;
 use serde_json::json;
 
 use super::{dump, parquet};

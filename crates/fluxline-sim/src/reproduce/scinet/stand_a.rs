@@ -8,7 +8,6 @@ use super::super::figure::{Axis, Curve, Fact, Figure, bytes_axis, rate_axis, tim
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
 use crate::host::{Call, Descriptor, Direction, Level, Notice, preset};
-use crate::sci::NodeId;
 
 /// Block sizes \[byte\].
 const SIZES: [u32; 10] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -23,7 +22,7 @@ pub fn queue_us(direction: Direction, bytes: u32, blocks: usize) -> Result<f64, 
     let mut pair = Pair::new(&preset::test_stand_a(), link_lc1())?;
     let block = |number: usize| {
         let offset = number as u64 * u64::from(bytes) % 65_536;
-        Descriptor { direction, to: NodeId(1), offset, address: offset, bytes }
+        Descriptor { direction, to: 1, offset, address: offset, bytes }
     };
     let descriptors = (0..blocks).map(block).collect();
     let call = Call::Dma { descriptors, level: Level::Kernel, notice: Notice::Spin };

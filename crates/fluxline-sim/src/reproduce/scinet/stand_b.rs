@@ -7,8 +7,7 @@
 use super::super::figure::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
-use crate::host::{Call, Outcome, preset};
-use crate::sci::{NodeId, Status};
+use crate::host::{Call, Outcome, Status, preset};
 
 /// Block sizes \[byte\].
 const SIZES: [u32; 22] = [
@@ -45,7 +44,7 @@ pub fn block_us(streams: u32, bytes: u32, check: bool) -> Result<f64, BadStand> 
 
 fn block(bytes: u32) -> Call {
     let data = (0..bytes).map(|at| (at % 251) as u8 + 1).collect();
-    Call::Store { to: NodeId(1), offset: 0, data }
+    Call::Store { to: 1, offset: 0, data }
 }
 
 /// Writes a block and checks it; repeats the write while the check finds a failure. Returns the

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use fluxline_core::random::Draw;
 
-use crate::sci::{Command, Config, ConfigError, Entry, Network, NodeIndex, Packet, Report, Status};
+use crate::net::sci::{
+    Command, Config, ConfigError, Entry, Network, NodeIndex, Packet, Report, Status,
+};
 use crate::{Agenda, Clock};
 
 /// The plan of all nodes.

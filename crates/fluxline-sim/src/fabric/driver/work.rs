@@ -1,0 +1,288 @@
+//! How posted work is done: one piece after the other, each begun when the one before is placed.
+//!
+//! SCI keeps no order between packets, so order is made here, as programs over SISCI make it: all
+//! stores are answered before the next piece, or the flag that says they are there, is written.
+
+use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
+
+use super::{Driver, Purpose, Then};
+use crate::Duration;
+use crate::fabric::adapter::{Action, Failure, Hands, Repeat};
+use crate::fabric::address::AddressRange;
+use crate::fabric::endpoint::{Act, Queued, Running};
+use crate::fabric::interrupt::{InterruptReport, TriggerError};
+use crate::fabric::message::Message;
+use crate::host;
+
+/// A message for which no buffer came for so long completes as [`Status::NoBuffer`]. A choice,
+/// the same as on other links.
+pub const NO_BUFFER_WAIT: Duration = Duration::from_us(10_000);
+
+/// The result of beginning a piece of work.
+enum Begun {
+    /// A job, or a message, that will end.
+    Under(u64),
+    /// All of it is done.
+    Ended(Result<u64, Status>),
+    /// It must wait for a buffer.
+    Waits,
+}
+
+impl Driver {
+    /// Begins what can begin.
+    pub fn advance(&mut self, hands: &mut dyn Hands, endpoint: EndpointId) {
+        loop {
+            let Some(end) = self.open(endpoint) else { return };
+            if end.running.is_some() {
+                return;
+            }
+            let Some(queued) = end.queue.pop_front() else { return };
+            match self.begin(hands, endpoint, &queued) {
+                Begun::Under(job) => {
+                    let end = &mut self.endpoints[endpoint.0 as usize];
+                    end.running = Some(Running { queued, job, reported: false });
+                    return;
+                }
+                Begun::Ended(result) => self.complete_or_keep(endpoint, &queued, result, false),
+                Begun::Waits => {
+                    let end = &mut self.endpoints[endpoint.0 as usize];
+                    end.queue.push_front(queued);
+                    if end.waits_since.is_none() {
+                        end.waits_since = Some(hands.now());
+                        hands.wait_for_buffer(endpoint, NO_BUFFER_WAIT);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: &Queued) -> Begun {
+        let end = &mut self.endpoints[endpoint.0 as usize];
+        let peer = end.peer;
+        let action = match &queued.act {
+            Act::Flush => return Begun::Ended(end.failed.take().map_or(Ok(0), Err)),
+            Act::Send { .. } => return self.begin_message(hands, endpoint, queued),
+            Act::Put { from, to, notify } => match from.take(hands.memory(), u64::MAX) {
+                Err(status) => return Begun::Ended(Err(status)),
+                Ok(bytes) if bytes.is_empty() => {
+                    self.notify(hands, endpoint, *to, *notify);
+                    return Begun::Ended(Ok(0));
+                }
+                Ok(data) => Action::Write { offset: to.offset, data },
+            },
+            Act::Get { from, .. } if from.bytes == 0 => return Begun::Ended(Ok(0)),
+            Act::Get { from, .. } => Action::Read { offset: from.offset, bytes: from.bytes },
+            Act::FetchAdd { at, add } => Action::FetchAdd { offset: *at, add: *add },
+            &Act::CompareSwap { at: offset, expected, desired } => {
+                Action::CompareSwap { offset, expected, desired }
+            }
+        };
+        let repeat = self.repeat(endpoint);
+        Begun::Under(self.submit(hands, Purpose::Work(endpoint), peer, action, repeat))
+    }
+
+    fn repeat(&self, endpoint: EndpointId) -> Repeat {
+        match self.endpoints[endpoint.0 as usize].reliability {
+            Reliability::Reliable => Repeat::Yes,
+            Reliability::Unreliable => Repeat::No,
+        }
+    }
+
+    /// A message goes straight into the buffer that the peer has named.
+    fn begin_message(
+        &mut self,
+        hands: &mut dyn Hands,
+        endpoint: EndpointId,
+        queued: &Queued,
+    ) -> Begun {
+        let repeat = self.repeat(endpoint);
+        let end = &mut self.endpoints[endpoint.0 as usize];
+        let Act::Send { from } = &queued.act else { return Begun::Ended(Ok(0)) };
+        let Some(&buffer) = end.buffers.front() else { return Begun::Waits };
+        end.waits_since = None;
+        match from.take(hands.memory(), buffer.bytes) {
+            Err(status) => Begun::Ended(Err(status)),
+            Ok(bytes) if bytes.is_empty() => {
+                self.message_written(hands, endpoint, from.bytes(), Ok(()));
+                Begun::Under(0)
+            }
+            Ok(data) => {
+                let (peer, action) = (end.peer, Action::Write { offset: buffer.offset, data });
+                Begun::Under(self.submit(hands, Purpose::Work(endpoint), peer, action, repeat))
+            }
+        }
+    }
+
+    /// Ends a message whose bytes are in its buffer, or have failed: notifies the peer's driver,
+    /// and completes the work.
+    fn message_written(
+        &mut self,
+        hands: &mut dyn Hands,
+        endpoint: EndpointId,
+        of: u64,
+        result: Result<(), Failure>,
+    ) {
+        let end = &mut self.endpoints[endpoint.0 as usize];
+        let Some(buffer) = end.buffers.pop_front() else { return };
+        let (peer, other) = (end.peer, end.other);
+        let bytes = of.min(buffer.bytes);
+        let (withdrawn, status) = match result {
+            Ok(()) if of > bytes => (false, Status::TooLong),
+            Ok(()) => (false, Status::Done),
+            Err(Failure::Refused(_)) => (true, Status::NoBuffer),
+            Err(Failure::Lost) => (true, Status::Transport),
+        };
+        let message = Message::Filled { endpoint: other, bytes, of, withdrawn };
+        self.send(hands, peer, message, Then::End(endpoint, status));
+    }
+
+    fn notify(
+        &mut self,
+        hands: &mut dyn Hands,
+        endpoint: EndpointId,
+        place: AddressRange,
+        notify: Option<u32>,
+    ) {
+        let end = &self.endpoints[endpoint.0 as usize];
+        let (peer, other) = (end.peer, end.other);
+        if let Some(value) = notify {
+            let message = Message::Notify { endpoint: other, place, value };
+            self.send(hands, peer, message, Then::Nothing);
+        }
+    }
+
+    /// Handles the end of a job.
+    pub fn job_ended(&mut self, hands: &mut dyn Hands, job: u64, result: Result<Vec<u8>, Failure>) {
+        match self.jobs.remove(&job) {
+            Some(Purpose::Work(endpoint)) => self.work_ended(hands, endpoint, job, result),
+            Some(Purpose::Message(Then::End(endpoint, status))) if result.is_ok() => {
+                let ended = if status == Status::Done { Ok(0) } else { Err(status) };
+                self.end_running(hands, endpoint, ended);
+            }
+            Some(Purpose::Trigger) => {
+                self.progress += 1;
+                let result = result.map(|_| ()).map_err(|failure| match failure {
+                    Failure::Refused(_) => TriggerError::NoSuchInterrupt,
+                    Failure::Lost => TriggerError::NoAnswer,
+                });
+                self.triggered.push_back(InterruptReport::Triggered { trigger: job, result });
+            }
+            // A message that could not be brought: its peer is about to be given up.
+            Some(Purpose::Message(_)) | None => {}
+        }
+    }
+
+    /// Handles a put whose bytes are on their way: completes it if the program asked only for that.
+    pub fn copied(&mut self, job: u64) {
+        let Some(&Purpose::Work(endpoint)) = self.jobs.get(&job) else { return };
+        let Some(end) = self.open(endpoint) else { return };
+        let reliable = end.reliability == Reliability::Reliable;
+        let Some(running) = end.running.as_mut().filter(|of| of.job == job) else { return };
+        let is_put = matches!(running.queued.act, Act::Put { .. });
+        if !(reliable && is_put && running.queued.level == Some(Level::Copied)) {
+            return;
+        }
+        running.reported = true;
+        let (tag, operation) = (running.queued.tag, running.queued.operation());
+        let status = Status::Done;
+        self.complete(Completion::Done { endpoint, tag, operation, status, value: 0 });
+    }
+
+    fn work_ended(
+        &mut self,
+        hands: &mut dyn Hands,
+        endpoint: EndpointId,
+        job: u64,
+        result: Result<Vec<u8>, Failure>,
+    ) {
+        let Some(end) = self.open(endpoint) else { return };
+        let reliable = end.reliability == Reliability::Reliable;
+        let Some(running) = end.running.as_ref().filter(|of| of.job == job) else { return };
+        if reliable && result == Err(Failure::Lost) {
+            return; // the peer is about to be given up, and this work flushed
+        }
+        let status_of = |failure| match failure {
+            Failure::Refused(host::Status::Address) => Status::Withdrawn,
+            Failure::Refused(host::Status::Rights) => Status::Rights,
+            Failure::Refused(_) | Failure::Lost => Status::Transport,
+        };
+        let ended = match &running.queued.act {
+            Act::Send { from } => {
+                let of = from.bytes();
+                return self.message_written(hands, endpoint, of, result.map(|_| ()));
+            }
+            Act::Put { to, notify, .. } => {
+                let (to, notify) = (*to, *notify);
+                if result.is_ok() {
+                    self.notify(hands, endpoint, to, notify);
+                }
+                result.map(|_| 0).map_err(status_of)
+            }
+            Act::Get { into, .. } => {
+                let own = hands.memory().region(into.region).map_err(|_| Status::Withdrawn);
+                let into = into.offset;
+                result.map_err(status_of).and_then(|bytes| {
+                    own?.words.write(into, &bytes).map_err(|_| Status::OutOfRegion).map(|()| 0)
+                })
+            }
+            Act::FetchAdd { .. } | Act::CompareSwap { .. } => {
+                result.map_err(status_of).and_then(|bytes| {
+                    let word = bytes.first_chunk::<8>().ok_or(Status::Transport)?;
+                    Ok(u64::from_le_bytes(*word))
+                })
+            }
+            Act::Flush => Ok(0),
+        };
+        self.end_running(hands, endpoint, ended);
+    }
+
+    fn end_running(
+        &mut self,
+        hands: &mut dyn Hands,
+        endpoint: EndpointId,
+        result: Result<u64, Status>,
+    ) {
+        let Some(end) = self.open(endpoint) else { return };
+        let Some(running) = end.running.take() else { return };
+        self.progress += 1;
+        self.complete_or_keep(endpoint, &running.queued, result, running.reported);
+        self.advance(hands, endpoint);
+    }
+
+    /// Reports the end of work if the program requested it. A failure after the report "copied" is
+    /// kept for the next flush.
+    fn complete_or_keep(
+        &mut self,
+        endpoint: EndpointId,
+        queued: &Queued,
+        result: Result<u64, Status>,
+        reported: bool,
+    ) {
+        let (status, value) = match result {
+            Ok(value) => (Status::Done, value),
+            Err(status) => (status, 0),
+        };
+        if reported {
+            let end = &mut self.endpoints[endpoint.0 as usize];
+            end.failed = end.failed.or(result.err());
+        } else if queued.level.is_some() || status != Status::Done {
+            let (tag, operation) = (queued.tag, queued.operation());
+            self.complete(Completion::Done { endpoint, tag, operation, status, value });
+        }
+    }
+
+    /// A message has been waiting for its buffer for long enough, if it is still the same.
+    pub fn no_buffer(&mut self, hands: &mut dyn Hands, endpoint: EndpointId) {
+        let now = hands.now();
+        let Some(end) = self.open(endpoint) else { return };
+        if end.waits_since.is_none_or(|since| now.since(since) < NO_BUFFER_WAIT) {
+            return; // another message waits now, with an entry of its own
+        }
+        end.waits_since = None;
+        if let Some(queued) = end.queue.pop_front() {
+            self.complete_or_keep(endpoint, &queued, Err(Status::NoBuffer), false);
+        }
+        self.advance(hands, endpoint);
+    }
+}

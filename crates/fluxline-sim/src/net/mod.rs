@@ -1,0 +1,5 @@
+//! The networks. Each has a folder of its own.
+
+pub mod plain;
+pub mod router;
+pub mod sci;

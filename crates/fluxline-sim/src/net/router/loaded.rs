@@ -1,0 +1,162 @@
+//! A network of routers under traffic, and as an [`Interconnect`]: its frames are messages.
+
+use super::{Delivery, Entry, Network, NetworkConfig, NetworkError};
+use crate::core::agenda::Schedule;
+use crate::core::dump::Dump;
+use crate::core::fault::FaultKind;
+use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
+use crate::load::traffic::{Message, Plan, Traffic};
+use crate::load::{self, Arrived, Carrier, Settings};
+use crate::{Agenda, Instant};
+
+/// Most packets of a message. Assumed: each is in memory from the moment it is handed over.
+const PACKETS_MAX: u32 = 1 << 16;
+
+/// A network of routers under traffic.
+pub type Loaded = load::Loaded<Messages>;
+/// An entry of its agenda.
+pub type LoadedEntry = load::loaded::Entry<Entry>;
+
+/// Messages as frames of routers: each is over when it has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Messages;
+
+impl Carrier for Messages {
+    type Network = Network;
+
+    const MADE: u8 = 0;
+
+    #[inline]
+    fn pack(&mut self, message: &Message, _: &Network) -> Message {
+        *message
+    }
+
+    #[inline]
+    fn arrived(&mut self, _: u32, message: Message, _: &Network) -> Arrived<Message> {
+        Arrived { message: Some(message), answer: None, over: Some(message.source) }
+    }
+}
+
+/// Makes a network, with the first messages of every node on the agenda.
+///
+/// # Errors
+/// When the configuration or the plan is invalid, or the plan has another number of nodes.
+pub fn loaded(
+    config: NetworkConfig,
+    plan: Plan,
+    settings: &Settings<'_>,
+    agenda: &mut Agenda<LoadedEntry>,
+) -> Result<Loaded, NetworkError> {
+    let network = Network::new(config)?;
+    let nodes = network.topology().routers();
+    if plan.nodes != nodes {
+        let text = format!("traffic for {} nodes on a network of {nodes}", plan.nodes);
+        return Err(NetworkError(text));
+    }
+    let packets = plan.size.max().div_ceil(network.config().packet_bytes);
+    if packets > PACKETS_MAX {
+        let text = format!("messages of {packets} packets: give at most {PACKETS_MAX}");
+        return Err(NetworkError(text));
+    }
+    let traffic = Traffic::new(plan).map_err(|error| NetworkError(error.to_string()))?;
+    Ok(load::Loaded::new(network, Messages, traffic, settings, agenda))
+}
+
+/// A frame is a message; the number of its event is not carried.
+impl Interconnect for Network {
+    type Frame = Message;
+    type Entry = Entry;
+
+    fn nodes(&self) -> u32 {
+        self.topology().routers()
+    }
+
+    /// Takes every message: it waits at its source.
+    #[inline]
+    fn send(
+        &mut self,
+        _: u32,
+        message: Message,
+        agenda: &mut impl Schedule<Entry>,
+    ) -> Result<SendId, Refused<Message>> {
+        Network::send(self, &message, agenda);
+        self.sends += 1;
+        Ok(SendId(self.sends))
+    }
+
+    #[inline]
+    fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
+        let Some(delivery) = Network::handle(self, entry, agenda) else { return };
+        let Delivery { source, to, bytes, latency } = delivery;
+        let at = Instant::from_ps(agenda.now().as_ps() - latency.as_ps());
+        self.arrived.push_back(Message { at, source, to, bytes, event: 0 });
+        self.news.push_back(to);
+    }
+
+    #[inline]
+    fn next_report(&mut self) -> Option<Report> {
+        let node = self.news.pop_front()?;
+        Some(Report::Received { node, class: Class::Request })
+    }
+
+    #[inline]
+    fn take(&mut self, node: u32, class: Class, _: &mut impl Schedule<Entry>) -> Option<Message> {
+        if class == Class::Response {
+            return None;
+        }
+        let index = self.arrived.iter().position(|message| message.to == node)?;
+        self.arrived.remove(index)
+    }
+
+    /// Routers have no faults.
+    fn fault(&mut self, _: FaultKind, _: &mut impl Schedule<Entry>) -> bool {
+        false
+    }
+
+    fn conserve(&self) -> Result<(), String> {
+        self.audit().map_err(|error| error.to_string())?;
+        self.deadlock().map_or(Ok(()), |deadlock| Err(deadlock.to_string()))
+    }
+
+    fn kind_name(kind: u8) -> &'static str {
+        match kind {
+            1 => "tick of the routers",
+            2 => "outputs choose",
+            3 => "message delivered",
+            _ => "unknown",
+        }
+    }
+
+    #[inline]
+    fn accepts(&self, node: u32) -> bool {
+        self.waiting(node) < self.config().source_packets
+    }
+
+    fn links(&self) -> Vec<LinkUse> {
+        let outputs = self.outputs.iter().filter(|out| out.to != super::NONE);
+        let router = |buffer: u32| self.buffers[buffer as usize].router;
+        let of = |out: &super::Output| LinkUse {
+            from: router(out.base),
+            to: router(out.to),
+            busy: self.config.clock.span(out.busy_ticks),
+        };
+        outputs.map(of).collect()
+    }
+
+    fn hops(&self) -> u64 {
+        Network::hops(self)
+    }
+
+    fn begin_dump(&mut self, dump: Dump) -> bool {
+        Network::begin_dump(self, dump);
+        true
+    }
+
+    fn dump_mut(&mut self) -> Option<&mut Dump> {
+        self.tap.as_mut().map(|tap| &mut tap.dump)
+    }
+
+    fn end_dump(&mut self) -> Option<Dump> {
+        Network::end_dump(self)
+    }
+}

@@ -1,0 +1,382 @@
+//! A simulated link by its URL: `sim:sci?nodes=8&model=lc2`.
+
+use std::path::Path;
+
+use crate::Duration;
+use crate::core::dump;
+use crate::core::fault::Fault;
+use crate::host::{self, preset};
+use crate::net::sci::adapter::Times;
+use crate::net::sci::cluster::{ClusterError, Config, Link};
+use crate::net::sci::{self, Preset, Topology};
+use crate::world::Cluster;
+
+/// The reason why a URL could not be opened, in one sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is for another link.
+    #[error(
+        "{url:?} names no simulated link that there is; write sim:sci, for example \
+             sim:sci?nodes=8&model=lc2"
+    )]
+    Link {
+        /// The given URL.
+        url: String,
+    },
+    /// A part has an unknown key, or is not of the form `key=value`.
+    #[error("unknown part {part:?} of a simulated link; its keys are {KEYS}, each as key=value")]
+    Key {
+        /// The given part.
+        part: String,
+    },
+    /// A key occurs twice.
+    #[error("{key} is given twice; give it once")]
+    Twice {
+        /// The key.
+        key: String,
+    },
+    /// The key does not accept the value.
+    #[error("{key}={value} is invalid; write {expected}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// The given value.
+        value: String,
+        /// The accepted values.
+        expected: &'static str,
+    },
+    /// The file of a dump exists, or cannot be made.
+    #[error("dump={file} cannot be written: {problem}; name a file that does not exist yet")]
+    Dump {
+        /// The file.
+        file: String,
+        /// The message of the operating system.
+        problem: String,
+    },
+    /// The parts of the URL do not fit together.
+    #[error("the simulated link is invalid: {0}")]
+    Cluster(#[from] ClusterError),
+}
+
+const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
+/// The default number of nodes. A choice.
+const NODES: usize = 8;
+const TOPOLOGY: &str = "ring, torus:4x4, torus:4x4x4 or switch:PORTSxNODES";
+const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 (of a packet, on \
+                     model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
+
+impl Cluster {
+    /// Opens the cluster that a URL describes: `sim:sci`, and keys behind a `?`, joined by `&`.
+    ///
+    /// | key | values | without it |
+    /// | --- | --- | --- |
+    /// | `nodes` | 2 and more | 8, or what the topology has |
+    /// | `model` | `lc1`, `lc2`, `lc3`, `standard` (1 GB/s), `plain` (a fixed delay) | `lc2` |
+    /// | `topology` | `ring`, `torus:4x4`, `switch:4x2` (4 ringlets of 2 nodes) | `ring` |
+    /// | `host` | `trams`, `stand-a`, `stand-b` | `trams` |
+    /// | `seed` | what faults are drawn from | 1 |
+    /// | `crossover` | puts and gets of more bytes go by the DMA engine | the host's |
+    /// | `fault` | `bits:1e-6`, `host:3@1ms`, `power:3@1ms`, `cable:3@1ms`, with commas | none |
+    /// | `dump` | a new file for every packet of every link ([`Cluster::begin_dump`]) | none |
+    ///
+    /// Errors: [`OpenError`].
+    ///
+    /// ```
+    /// use fluxline_core::fabric::Fabric;
+    /// use fluxline_sim::world::Cluster;
+    ///
+    /// let cluster = Cluster::open("sim:sci?nodes=4&model=lc3&seed=7")?;
+    /// assert_eq!(cluster.node(3).capabilities().link, "sim:sci");
+    /// # Ok::<(), fluxline_sim::scenario::url::OpenError>(())
+    /// ```
+    pub fn open(url: &str) -> Result<Cluster, OpenError> {
+        let cluster = describe(url)?.build()?;
+        let keys = keys_of(url)?;
+        if let Some(file) = keys.find("dump") {
+            let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
+            let begun = begun.map_err(|error| OpenError::Dump {
+                file: file.to_owned(),
+                problem: error.to_string(),
+            })?;
+            if !begun {
+                return Err(keys.refused("dump", "no dump with model=plain: it has no links"));
+            }
+        }
+        Ok(cluster)
+    }
+}
+
+/// A cluster that a URL describes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The number of nodes.
+    pub nodes: usize,
+    /// The seed of faults.
+    pub seed: u64,
+    config: Config,
+}
+
+impl Description {
+    /// Builds the cluster.
+    ///
+    /// # Errors
+    /// [`OpenError::Cluster`].
+    pub fn build(&self) -> Result<Cluster, OpenError> {
+        Ok(self.config.build()?)
+    }
+}
+
+/// Reads a URL.
+///
+/// # Errors
+/// [`OpenError`]: the first mistake.
+pub fn describe(url: &str) -> Result<Description, OpenError> {
+    let config = config(url)?;
+    Ok(Description { nodes: config.nodes, seed: config.seed, config })
+}
+
+fn config(url: &str) -> Result<Config, OpenError> {
+    let keys = keys_of(url)?;
+    let topology = keys.topology()?;
+    let nodes = keys.nodes(&topology)?;
+    let seed = keys.number("seed", 1, "a whole number")?;
+    let faults = keys.faults()?;
+    let (host, crossover) = keys.host()?;
+    let most = crate::world::OPERATION_BYTES_MAX;
+    let expected = "how many bytes, at most 16777216";
+    let crossover_bytes = keys.number("crossover", crossover, expected)?;
+    if crossover_bytes > most {
+        return Err(keys.refused("crossover", expected));
+    }
+    let link = keys.link(nodes, &topology, seed, &faults)?;
+    let times = Times::default();
+    Ok(Config { nodes, host, link, seed, crossover_bytes, times, faults: faults.list })
+}
+
+fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
+    let wrong = || OpenError::Link { url: url.to_owned() };
+    let rest = url.strip_prefix("sim:sci").ok_or_else(wrong)?;
+    match rest.strip_prefix('?') {
+        Some(keys) => Keys::parse(keys),
+        None if rest.is_empty() => Ok(Keys::default()),
+        None => Err(wrong()),
+    }
+}
+
+/// The parts behind the `?`.
+#[derive(Debug, Default)]
+struct Keys<'a>(Vec<(&'a str, &'a str)>);
+
+#[derive(Debug, Default)]
+struct Faults {
+    bits: f64,
+    loss: f64,
+    list: Vec<Fault>,
+}
+
+impl<'a> Keys<'a> {
+    fn parse(text: &'a str) -> Result<Keys<'a>, OpenError> {
+        let mut keys = Keys::default();
+        for part in text.split('&') {
+            let known = |key: &str| KEYS.split(", ").any(|of| of == key);
+            let pair = part.split_once('=').filter(|(key, _)| known(key));
+            let (key, value) = pair.ok_or_else(|| OpenError::Key { part: part.to_owned() })?;
+            if keys.find(key).is_some() {
+                return Err(OpenError::Twice { key: key.to_owned() });
+            }
+            keys.0.push((key, value));
+        }
+        Ok(keys)
+    }
+
+    fn find(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(of, _)| *of == key).map(|of| of.1)
+    }
+
+    fn refused(&self, key: &'static str, expected: &'static str) -> OpenError {
+        let value = self.find(key).unwrap_or_default().to_owned();
+        OpenError::Value { key, value, expected }
+    }
+
+    fn number(
+        &self,
+        key: &'static str,
+        otherwise: u64,
+        expected: &'static str,
+    ) -> Result<u64, OpenError> {
+        match self.find(key) {
+            None => Ok(otherwise),
+            Some(text) => text.parse().map_err(|_| self.refused(key, expected)),
+        }
+    }
+
+    /// Returns the topology; `None`: a ring.
+    fn topology(&self) -> Result<Option<Topology>, OpenError> {
+        let wrong = || self.refused("topology", TOPOLOGY);
+        let sizes = |text: &str| -> Option<Vec<u32>> {
+            let sizes: Option<Vec<u32>> = text.split('x').map(|size| size.parse().ok()).collect();
+            sizes.filter(|of| of.iter().all(|size| (1..=4096).contains(size)))
+        };
+        match self.find("topology") {
+            None | Some("ring") => Ok(None),
+            Some(text) => {
+                let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
+                let sizes = sizes(rest).ok_or_else(wrong)?;
+                match (kind, sizes.as_slice()) {
+                    ("torus", [_, _] | [_, _, _]) if sizes.iter().all(|size| *size >= 2) => {
+                        Ok(Some(Topology::Torus { sizes }))
+                    }
+                    ("switch", &[ports, per_ringlet]) if ports >= 2 => {
+                        Ok(Some(Topology::Switch { ports, per_ringlet }))
+                    }
+                    _ => Err(wrong()),
+                }
+            }
+        }
+    }
+
+    fn nodes(&self, topology: &Option<Topology>) -> Result<usize, OpenError> {
+        let of_topology = match topology {
+            Some(Topology::Torus { sizes }) => {
+                Some(sizes.iter().fold(1_u64, |all, &size| all.saturating_mul(size.into())))
+            }
+            Some(Topology::Switch { ports, per_ringlet }) => {
+                Some(u64::from(*ports) * u64::from(*per_ringlet))
+            }
+            _ => None,
+        };
+        let expected = "2 or more, and with a torus or switch as many as it has";
+        let nodes = self.number("nodes", of_topology.unwrap_or(NODES as u64), expected)?;
+        let fits = (2..=4096).contains(&nodes) && of_topology.is_none_or(|of| of == nodes);
+        match self.find("nodes") {
+            _ if fits => Ok(nodes as usize),
+            Some(_) => Err(self.refused("nodes", expected)),
+            None => Err(self.refused("topology", "one of 2 to 4096 nodes")),
+        }
+    }
+
+    /// Returns the machine, and the size from which its DMA engine is faster.
+    fn host(&self) -> Result<(host::Config, u64), OpenError> {
+        // From the output of examples/put_times.rs. On Trams' machine, stores are faster for all
+        // sizes, and from 184 bytes on the engine leaves the processor more time (reproduce): 1 KiB
+        // is the upper end of the range that its paper calls surprisingly small. On the stands, the
+        // crossover is the size from which bytes are in place sooner with the engine than with
+        // stores.
+        match self.find("host") {
+            None | Some("trams") => Ok((preset::trams(), 1024)),
+            Some("stand-a") => Ok((preset::test_stand_a(), 128)),
+            Some("stand-b") => Ok((preset::test_stand_b(8), 0)),
+            Some(_) => Err(self.refused("host", "trams, stand-a or stand-b")),
+        }
+    }
+
+    fn link(
+        &self,
+        nodes: usize,
+        topology: &Option<Topology>,
+        seed: u64,
+        faults: &Faults,
+    ) -> Result<Link, OpenError> {
+        let preset = match self.find("model") {
+            None => Preset::default(),
+            Some("plain") if topology.is_some() => {
+                return Err(self.refused("topology", "none: model=plain has no ringlets"));
+            }
+            Some("plain") if faults.bits > 0.0 => return Err(self.refused("fault", FAULT)),
+            Some("plain") => {
+                // Assumed: the order of a small LC-2 ring.
+                let delay = Duration::from_ns(300);
+                return Ok(Link::Plain { delay, loss: faults.loss });
+            }
+            Some(name) => Preset::named(name)
+                .ok_or_else(|| self.refused("model", "lc1, lc2, lc3, standard or plain"))?,
+        };
+        if faults.loss > 0.0 {
+            return Err(self.refused("fault", FAULT));
+        }
+        let ring = Topology::Ring { nodes: nodes as u32 };
+        let network = preset.network(topology.clone().unwrap_or(ring));
+        let faults = sci::Faults { bit_error_rate: faults.bits, seed };
+        Ok(Link::Network(sci::Config { faults, ..network }))
+    }
+
+    fn faults(&self) -> Result<Faults, OpenError> {
+        let mut faults = Faults::default();
+        let wrong = || self.refused("fault", FAULT);
+        let Some(text) = self.find("fault") else { return Ok(faults) };
+        for part in text.split(',') {
+            let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
+            match kind {
+                "bits" => faults.bits = chance(value, 0.01).ok_or_else(wrong)?,
+                "loss" => faults.loss = chance(value, 0.9).ok_or_else(wrong)?,
+                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
+            }
+        }
+        Ok(faults)
+    }
+}
+
+fn chance(text: &str, most: f64) -> Option<f64> {
+    text.parse().ok().filter(|of| (0.0..=most).contains(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Link, Topology, config};
+    use crate::core::fault::FaultKind;
+    use crate::world::Cluster;
+
+    #[test]
+    fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
+        for (url, says) in [
+            ("sim:myrinet", "write sim:sci"),
+            ("sim:scixx", "write sim:sci"),
+            ("sim:sci?", "its keys are nodes, model"),
+            ("sim:sci?nodes", "each as key=value"),
+            ("sim:sci?colour=red", "its keys are nodes, model"),
+            ("sim:sci?nodes=2&nodes=2", "nodes is given twice"),
+            ("sim:sci?nodes=1", "2 or more"),
+            ("sim:sci?nodes=many", "2 or more"),
+            ("sim:sci?nodes=99999999999999999999", "2 or more"),
+            ("sim:sci?nodes=9&topology=torus:4x4", "as many as it has"),
+            ("sim:sci?topology=torus:4", "torus:4x4"),
+            ("sim:sci?topology=torus:4096x4096x4096", "2 to 4096 nodes"),
+            ("sim:sci?topology=switch:1x4", "switch:PORTSxNODES"),
+            ("sim:sci?model=lc9", "lc1, lc2, lc3, standard or plain"),
+            ("sim:sci?model=plain&topology=torus:2x2", "has no ringlets"),
+            ("sim:sci?model=plain&fault=bits:1e-6", "on model=plain"),
+            ("sim:sci?host=cray", "trams, stand-a or stand-b"),
+            ("sim:sci?seed=-1", "a whole number"),
+            ("sim:sci?crossover=99999999999", "at most 16777216"),
+            ("sim:sci?fault=bits:2", "bits:1e-6"),
+            ("sim:sci?fault=bits:NaN", "bits:1e-6"),
+            ("sim:sci?fault=fire:3@1ms", "cable:3@1ms"),
+            ("sim:sci?fault=host:3@1", "host:3@1ms"),
+            ("sim:sci?model=plain&dump=x.pcapng", "no dump with model=plain"),
+            ("sim:sci?dump=no/such/folder/x.pcapng", "name a file that does not exist yet"),
+            ("sim:sci?dump=Cargo.toml", "dump=Cargo.toml cannot be written: File exists"),
+            ("sim:sci?fault=host:8@1ms", "nodes are 0 to 7"),
+        ] {
+            let error = Cluster::open(url).err().map(|error| error.to_string());
+            let error = error.unwrap_or_default();
+            assert!(error.contains(says) && !error.contains('\n'), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_a_url_says_is_in_the_configuration() {
+        let found = config("sim:sci").expect("right");
+        assert_eq!((found.nodes, found.seed, found.crossover_bytes), (8, 1, 1024));
+        let url = "sim:sci?topology=switch:4x2&model=lc3&seed=9&crossover=0&\
+                   fault=bits:1e-5,host:3@20us";
+        let found = config(url).expect("right");
+        assert_eq!((found.nodes, found.seed, found.crossover_bytes), (8, 9, 0));
+        assert_eq!(found.faults[0].kind, FaultKind::Host(3));
+        assert_eq!(found.faults[0].at.as_ps(), 20_000_000);
+        let Link::Network(network) = found.link else { panic!("lc3 is a network") };
+        assert_eq!(network.topology, Topology::Switch { ports: 4, per_ringlet: 2 });
+        assert_eq!((network.addresses.len(), network.faults.seed), (9, 9));
+        let plain = config("sim:sci?model=plain&fault=loss:0.1").expect("right").link;
+        assert!(matches!(plain, Link::Plain { loss: 0.1, .. }), "{plain:?}");
+    }
+}

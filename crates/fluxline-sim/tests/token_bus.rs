@@ -1,0 +1,85 @@
+//! The network of the example: it obeys every law of the programming model, and has what every
+//! network has.
+
+#[path = "../examples/token_bus.rs"]
+mod token_bus;
+
+use fluxline_core::fabric::conformance::{Joined, Pair};
+use fluxline_core::fabric::{Level, Local, Status, Target, Work};
+use fluxline_core::{Moment, Span, conformance};
+use fluxline_sim::core::fault::Fault;
+use fluxline_sim::world::Cluster;
+use token_bus::{cluster, point};
+
+/// Two nodes of a cluster, and a clock of 20 us a look.
+fn pair_of(cluster: &Cluster) -> Pair {
+    let mut now = Moment::default();
+    Pair {
+        left: Box::new(cluster.node(0)),
+        right: Box::new(cluster.node(1)),
+        right_name: "1".into(),
+        now: Box::new(move || {
+            now = now + Span::from_ns(20_000);
+            now
+        }),
+    }
+}
+
+conformance!(on_a_token_bus, pair_of(&cluster(3, &[])));
+
+fn faults(texts: &[&str]) -> Vec<Fault> {
+    texts.iter().map(|text| Fault::parse(text).expect("a fault")).collect()
+}
+
+fn put(bytes: &[u8], to: Target) -> Work<'_> {
+    let complete_at = Some(Level::Placed);
+    Work::Put { from: Local::Bytes(bytes), to, notify: None, complete_at }
+}
+
+#[test]
+fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
+    for (repair, expected) in [("repair:1@20ms", Status::Done), ("repair:1@900ms", Status::Flushed)]
+    {
+        let cluster = cluster(3, &faults(&["cable:1@5ms", repair]));
+        let mut joined = Joined::new(pair_of(&cluster));
+        let (region, remote) = joined.shared("samples", 4096);
+        while cluster.now() < Moment::from_ns(6_000_000) {
+            joined.turn();
+        }
+        let to = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, 1, put(&[7; 4096], to)).expect("room");
+        assert_eq!(joined.done(1).1, expected, "{repair}");
+        if expected == Status::Done {
+            assert_eq!(joined.bytes(region, 0, 4096), [7; 4096]);
+            assert!(cluster.counts(0).requester.repeated > 0);
+        }
+        cluster.check_conservation().expect("each frame is somewhere");
+    }
+}
+
+#[test]
+fn a_sweep_counts_by_source_and_by_target_and_repeats() {
+    let light = point(8, 0.1, &[]).expect("it runs");
+    let heavy = point(8, 0.9, &[]).expect("it runs");
+    let latency = |point: &fluxline_sim::report::Point| point.latency_us.expect("delivered").mean;
+    assert!(latency(&heavy) > 2.0 * latency(&light));
+    for jain in [heavy.source_jain, heavy.target_jain] {
+        assert!(jain.expect("delivered") > 0.98, "a token is fair");
+    }
+    assert!((heavy.accepted_mb_s * 8.0 / 90.0 - 1.0).abs() < 0.05, "{}", heavy.accepted_mb_s);
+    let busy = light.busiest();
+    assert!((0.095..0.115).contains(&busy), "1,056 bytes for each 1,024: {busy}");
+    assert_eq!(point(8, 0.9, &[]).expect("it runs").fingerprint, heavy.fingerprint);
+}
+
+#[test]
+fn messages_to_a_node_that_the_bus_does_not_reach_are_lost_and_counted() {
+    let cut = point(8, 0.3, &faults(&["cable:2@1ms"])).expect("it runs");
+    assert!(cut.lost > 0);
+    let repaired = point(8, 0.3, &faults(&["cable:2@1ms", "repair:2@2ms"])).expect("it runs");
+    assert!(repaired.lost > 0 && repaired.lost < cut.lost / 3, "{} of {}", repaired.lost, cut.lost);
+    let all: Vec<String> = (0..8).map(|node| format!("cable:{node}@0ns")).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let nothing = point(8, 0.3, &faults(&all)).expect("it runs");
+    assert_eq!((nothing.messages, nothing.source_jain), (0, None), "nothing is not fair");
+}
