@@ -44,8 +44,10 @@ pub struct NodeBus {
     pub moving: Option<Parcel>,
     /// Parcels that have crossed the bus and whose delay is not over, in order of its end.
     pub passing: VecDeque<Parcel>,
-    /// The source that is checked first.
-    pub turn: usize,
+    /// The source of requests, and of responses, that is checked first.
+    pub turns: [usize; 2],
+    /// The class that is checked first: 0, requests, or 1, responses.
+    pub next_class: usize,
     /// Number of packets in all sources.
     pub waiting: u32,
 }

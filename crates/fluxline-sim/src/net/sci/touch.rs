@@ -51,6 +51,6 @@ impl Network {
     fn touch_bus(&self, node: u32) {
         let Some(bus) = self.buses.get(node as usize) else { return };
         black_box(bus.waiting ^ bus.held[0]);
-        black_box(bus.turn ^ bus.passing.len() ^ bus.out[0].len() ^ bus.packets[0].len());
+        black_box(bus.turns[0] ^ bus.passing.len() ^ bus.out[0].len() ^ bus.packets[0].len());
     }
 }

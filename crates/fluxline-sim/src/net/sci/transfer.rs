@@ -1,17 +1,29 @@
 //! Moves packets between a node's ring ports and its host over one shared bus.
 //!
-//! One transfer at a time. The sources take turns: the host's lanes, then each port's two receive
-//! queues. A source misses its turn while the queue behind the bus is full. Requests and responses
-//! never wait for each other. Events go first; too many waiting events are dropped.
+//! One transfer at a time. Requests and responses take turns, and within a class the sources do: the
+//! host's two lanes of the class, then each port's receive queue for it. Each class has a turn of its
+//! own: with one for both, a response that crosses would give its port the next request as well, and
+//! other ports would starve. A source misses its turn while the queue behind the bus is full. Events
+//! go first; too many waiting events are dropped.
 
 use super::Packet;
 use super::bus::{Destination, Parcel};
-use super::lane::{EVENTS, LANES, is_response};
+use super::lane::{EVENTS, is_response};
 use super::link::{Kind, Loss, NodeIndex, Report};
 use super::network::Network;
 
 /// Events that wait in a node for its bus. Assumed: far more than arrive during one packet.
 const EVENTS_HELD: usize = 64;
+
+/// The host's lanes of one class: low and high priority.
+const HOST_LANES: usize = 2;
+
+/// A queue in front of the bus.
+#[derive(Clone, Copy)]
+enum Source {
+    Host { lane: usize },
+    Port { port: u32, class: usize },
+}
 
 impl Network {
     /// Begins the next transfer over a node's bus, if the bus is free and a source is ready.
@@ -20,12 +32,9 @@ impl Network {
         if bus.moving.is_some() || bus.waiting == 0 {
             return;
         }
-        let ports = self.ports_of(NodeIndex(node));
-        let sources = LANES + 2 * ports.len();
-        let first = self.buses[node as usize].turn;
-        let in_turn = |step| (first + step) % sources;
+        let first = bus.next_class;
         let parcel = self.pick_event(node).or_else(|| {
-            (0..sources).map(in_turn).find_map(|source| self.pick(node, ports.start, source, tick))
+            [first, 1 - first].into_iter().find_map(|class| self.pick_of_class(node, class, tick))
         });
         if let Some(parcel) = parcel {
             let bus = &mut self.buses[node as usize];
@@ -68,18 +77,35 @@ impl Network {
         Some(Parcel { packet, lane: EVENTS, id: None, to, at: 0 })
     }
 
+    /// Takes the next packet of a class, and gives the turn to the source behind it.
+    fn pick_of_class(&mut self, node: u32, class: usize, tick: u64) -> Option<Parcel> {
+        let ports = self.ports_of(NodeIndex(node));
+        let sources = HOST_LANES + ports.len();
+        let first = self.buses[node as usize].turns[class];
+        (0..sources).map(|step| (first + step) % sources).find_map(|number| {
+            let source = match number.checked_sub(HOST_LANES) {
+                None => Source::Host { lane: class + 2 * number },
+                Some(port) => Source::Port { port: ports.start + port as u32, class },
+            };
+            let parcel = self.pick(node, source, tick)?;
+            let bus = &mut self.buses[node as usize];
+            bus.turns[class] = (number + 1) % sources;
+            bus.next_class = 1 - class;
+            Some(parcel)
+        })
+    }
+
     /// Takes the oldest packet of a source if the queue behind the bus has room.
-    fn pick(&mut self, node: u32, first_port: u32, source: usize, tick: u64) -> Option<Parcel> {
-        let from_port = source.checked_sub(LANES).map(|s| (first_port + s as u32 / 2, s % 2));
-        let (target, lane) = match from_port {
-            None => (self.buses[node as usize].out[source].front()?.0.target, source),
-            Some((port, class)) => {
+    fn pick(&mut self, node: u32, source: Source, tick: u64) -> Option<Parcel> {
+        let (target, lane) = match source {
+            Source::Host { lane } => (self.buses[node as usize].out[lane].front()?.0.target, lane),
+            Source::Port { port, class } => {
                 let intake = &self.rings.ports[port as usize].intake[class];
                 intake.packets.front().map(|(packet, lane)| (packet.target, *lane))?
             }
         };
-        let to = match from_port {
-            Some(_) if self.address(NodeIndex(node)) == target => Destination::Host,
+        let to = match source {
+            Source::Port { .. } if self.address(NodeIndex(node)) == target => Destination::Host,
             _ => {
                 let (port, taker) = self.way(node, target);
                 Destination::Port { sender: port, taker }
@@ -88,9 +114,9 @@ impl Network {
         if !self.reserve(node, to, lane) {
             return None;
         }
-        let (packet, id) = match from_port {
-            None => {
-                let out = &mut self.buses[node as usize].out[source];
+        let (packet, id) = match source {
+            Source::Host { lane } => {
+                let out = &mut self.buses[node as usize].out[lane];
                 let was_full = out.len() >= self.config.send_queue as usize;
                 let (packet, id) = out.pop_front()?;
                 if was_full {
@@ -99,15 +125,13 @@ impl Network {
                 }
                 (packet, Some(id))
             }
-            Some((port, class)) => {
+            Source::Port { port, class } => {
                 let intake = &mut self.rings.ports[port as usize].intake[class];
                 let (packet, _) = intake.packets.pop_front()?;
                 intake.free(tick);
                 (packet, None)
             }
         };
-        let ports = self.ports_of(NodeIndex(node)).len();
-        self.buses[node as usize].turn = (source + 1) % (LANES + 2 * ports);
         Some(Parcel { packet, lane, id, to, at: 0 })
     }
 
