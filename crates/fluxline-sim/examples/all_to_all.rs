@@ -100,15 +100,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut putters: Vec<Putter> = (0..nodes).map(putter).collect();
     let mut fabrics: Vec<Node> = (0..nodes).map(|index| cluster.node(index)).collect();
-    let steps = putters.iter_mut().map(|putter| {
-        move |fabric: &mut dyn Fabric, now: Moment| putter.step(fabric, now)
-    });
-    let mut steps: Vec<_> = steps.collect();
-    let mut programs: Vec<Program<'_>> = fabrics
+    let steps = putters
         .iter_mut()
-        .zip(&mut steps)
-        .map(|(fabric, step)| Program { fabric, step })
-        .collect();
+        .map(|putter| move |fabric: &mut dyn Fabric, now: Moment| putter.step(fabric, now));
+    let mut steps: Vec<_> = steps.collect();
+    let mut programs: Vec<Program<'_>> =
+        fabrics.iter_mut().zip(&mut steps).map(|(fabric, step)| Program { fabric, step }).collect();
     let end = cluster.drive(&mut programs)?;
     drop(programs);
     drop(steps);
