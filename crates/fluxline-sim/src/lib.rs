@@ -2,7 +2,7 @@
 //!
 //! A model is a state that handles [`Agenda`] entries. The agenda returns entries in order of time;
 //! entries of equal times keep the order in which they were scheduled. Nothing here reads a clock,
-//! and all randomness comes from a seed: a run repeats to the byte, as its [`fingerprint`] shows.
+//! and all randomness comes from a seed: a run repeats to the byte, as its [`Fingerprint`] shows.
 
 #![forbid(unsafe_code)]
 

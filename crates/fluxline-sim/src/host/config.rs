@@ -131,6 +131,8 @@ pub struct Engine {
     pub kick: Duration,
     /// Time from the start of an idle engine to its first bus access.
     pub start: Duration,
+    /// Time of the engine itself for each block of up to 64 bytes, besides the bus.
+    pub block: Duration,
     /// Number of streams that it writes with at once.
     pub writes_outstanding: u32,
     /// Most reads that may wait for the network's answer.

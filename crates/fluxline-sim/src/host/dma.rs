@@ -190,7 +190,7 @@ impl Host {
         match descriptor.direction {
             Direction::Write => {
                 self.engine.on_bus = true;
-                let over = self.bus.read(self.now, bytes) + miss;
+                let over = self.bus.read(self.now, bytes) + miss + self.config.engine.block;
                 self.schedule(over, Step::Burst(number));
             }
             Direction::Read => self.engine_ask(number, descriptor, offset, bytes),
@@ -268,7 +268,7 @@ impl Host {
                 let from = data.into_iter().skip(skip).chain(std::iter::repeat(0));
                 burst.data = from.take(burst.bytes as usize).collect();
                 self.engine.asked -= 1;
-                let over = self.bus.write(self.now, burst.bytes);
+                let over = self.bus.write(self.now, burst.bytes) + self.config.engine.block;
                 self.schedule(over, Step::Burst(number));
                 self.engine_go();
             }

@@ -119,6 +119,8 @@ pub fn test_stand_a() -> Config {
             // Calibrated on figure 7: half the maximum at 64 B.
             kick: Duration::from_ns(2_400),
             start: Duration::from_ns(300),
+            // No source has a time of the engine besides the bus.
+            block: Duration::ZERO,
             writes_outstanding: 8,
             // Assumed: one at a time; with more, reads would come near writes.
             reads_outstanding: 1,
@@ -163,6 +165,8 @@ pub fn test_stand_b(streams: u32) -> Config {
             control: Control::Registers { depth: 1 },
             kick: Duration::from_ns(2_400),
             start: Duration::from_ns(300),
+            // No source has a time of the engine besides the bus.
+            block: Duration::ZERO,
             writes_outstanding: 8,
             reads_outstanding: 1,
         },
@@ -203,6 +207,8 @@ pub fn trams() -> Config {
             kick: Duration::from_ns(1_000),
             // Calibrated on the 7 us of a packet without data.
             start: Duration::from_ns(3_200),
+            // No source has a time of the engine besides the bus.
+            block: Duration::ZERO,
             writes_outstanding: 8,
             reads_outstanding: 1,
         },

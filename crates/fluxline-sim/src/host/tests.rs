@@ -409,6 +409,24 @@ fn a_lost_packet_of_a_dma_is_the_outcome_of_its_call() {
 }
 
 #[test]
+fn a_block_costs_the_engine_its_own_time_in_both_directions() {
+    let end = |direction, block| {
+        let mut config = preset::trams();
+        config.engine.block = block;
+        let mut pair = Pair::new(&config, link_lc2()).expect("a preset");
+        let call = dma(&[640], direction, Level::User, Notice::Word);
+        pair.complete(call).0.as_ps()
+    };
+    for direction in [Direction::Write, Direction::Read] {
+        let without = end(direction, Duration::ZERO);
+        let with = end(direction, Duration::from_us(3));
+        // Ten blocks; the engine may overlap its time for a read with the next request.
+        assert!(with >= without + 3_000_000, "{direction:?}: {with} after {without}");
+        assert!(with <= without + 30_000_000, "{direction:?}: {with} after {without}");
+    }
+}
+
+#[test]
 fn computing_is_slower_only_while_the_engine_works() {
     let took = |dma_bytes: u32| {
         let mut pair = Pair::new(&preset::trams(), link_lc2()).expect("a preset");

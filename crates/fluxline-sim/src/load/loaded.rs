@@ -219,7 +219,7 @@ impl<C: Carrier> Loaded<C> {
         while let Some(mut message) = self.traffic.next(source, agenda.now()) {
             let node = &mut self.nodes[source as usize];
             if !self.is_closed {
-                message.at = message.at + self.quiet;
+                message.at += self.quiet;
                 node.next = Some(message);
                 agenda.schedule(message.at, Entry::Make { source, kind: C::MADE });
                 return;

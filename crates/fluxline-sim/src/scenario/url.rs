@@ -324,6 +324,7 @@ fn chance(text: &str, most: f64) -> Option<f64> {
 mod tests {
     use super::{Link, Topology, config};
     use crate::core::fault::FaultKind;
+    use crate::scenario::Scenario;
     use crate::world::Cluster;
 
     #[test]
@@ -378,5 +379,26 @@ mod tests {
         assert_eq!((network.addresses.len(), network.faults.seed), (9, 9));
         let plain = config("sim:sci?model=plain&fault=loss:0.1").expect("right").link;
         assert!(matches!(plain, Link::Plain { loss: 0.1, .. }), "{plain:?}");
+    }
+
+    #[test]
+    fn a_card_on_a_topology_is_one_network_in_urls_and_scenarios() {
+        for (url, network) in [
+            ("sim:sci?nodes=5&model=lc1", "nodes = 5\npreset = \"lc1\""),
+            ("sim:sci?nodes=8", "nodes = 8"),
+            (
+                "sim:sci?topology=torus:4x4&model=lc3",
+                "kind = \"sci-torus\"\nside = 4\npreset = \"lc3\"",
+            ),
+            (
+                "sim:sci?topology=switch:3x2&model=standard",
+                "kind = \"sci-switch\"\nports = 3\nnodes = 2\npreset = \"standard\"",
+            ),
+        ] {
+            let of_url = config(url).expect("right").link;
+            let scenario = Scenario::parse("x.toml", &format!("[network]\n{network}"));
+            let of_scenario = scenario.expect("right").sci_config(1);
+            assert_eq!(of_url, Link::Network(of_scenario), "{url}");
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Cluster {
     #[must_use]
     pub fn node(&self, index: usize) -> Node {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
-        Node::new(Arc::clone(&self.world), index, self.capabilities.clone())
+        Node::new(Arc::clone(&self.world), index, self.capabilities)
     }
 
     /// Returns the remote interrupts of a node, by its index; its program uses them beside the
