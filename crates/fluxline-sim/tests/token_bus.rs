@@ -18,6 +18,7 @@ fn pair_of(cluster: &Cluster) -> Pair {
         left: Box::new(cluster.node(0)),
         right: Box::new(cluster.node(1)),
         right_name: "1".into(),
+        right_again: None,
         now: Box::new(move || {
             now = now + Span::from_ns(20_000);
             now
