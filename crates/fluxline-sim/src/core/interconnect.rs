@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Traffic, sweeps, nodes with a `Fabric`, faults, dumps and reports know a network by this trait
-//! alone. docs/adr/0023-one-seam-for-networks.md has the reasons.
+//! alone. docs/adr/0024-one-seam-for-networks.md has the reasons.
 
 use super::agenda::Schedule;
 use super::ahead::Nearness;
