@@ -28,6 +28,8 @@ pub enum Arrivals {
         /// Rate of a node \[bytes of messages a second\].
         bytes_per_s: f64,
     },
+    /// No node sends anything.
+    Silent,
     /// Closed loop: a fixed number of messages of each node are under way.
     Window {
         /// The number of messages under way; at least 1.
@@ -130,6 +132,7 @@ impl Traffic {
                 state.pending += 1;
                 now
             }
+            Arrivals::Silent => return None,
             Arrivals::Poisson { .. } => {
                 let interval = self.plan.interval_ps(weight);
                 state.due_ps += exponential(&mut state.draw) * interval;
@@ -204,7 +207,7 @@ impl Plan {
             Arrivals::Poisson { bytes_per_s } | Arrivals::Periodic { bytes_per_s } => {
                 self.size.mean() / (bytes_per_s * weight) * 1e12
             }
-            Arrivals::Window { .. } => 0.0,
+            Arrivals::Window { .. } | Arrivals::Silent => 0.0,
         }
     }
 }

@@ -43,19 +43,10 @@ impl Interconnect for Network {
     /// Events and strobes are not reported here: their users know SCI.
     fn next_report(&mut self) -> Option<Report> {
         loop {
-            return Some(match Network::next_report(self)? {
-                link::Report::Received { node, response } => {
-                    Report::Received { node: node.0, class: class(response) }
-                }
-                link::Report::Space { node, .. } => Report::Space { node: node.0 },
-                link::Report::Done { node, send } => Report::Done { node: node.0, send },
-                link::Report::Lost { node, send, .. } => Report::Lost { node: node.0, send },
-                link::Report::Dropped { source, .. } => match self.node_of(source) {
-                    Some(source) => Report::Dropped { source: source.0 },
-                    None => continue,
-                },
-                link::Report::Event { .. } | link::Report::Strobe { .. } => continue,
-            });
+            let report = Network::next_report(self)?;
+            if let Some(report) = self.common_report(report) {
+                return Some(report);
+            }
         }
     }
 
@@ -122,6 +113,24 @@ impl Interconnect for Network {
 
     fn end_dump(&mut self) -> Option<Dump> {
         Network::end_dump(self)
+    }
+}
+
+impl Network {
+    /// Returns a report in the words of all networks; `None`: there is no word for it.
+    pub(super) fn common_report(&self, report: link::Report) -> Option<Report> {
+        Some(match report {
+            link::Report::Received { node, response } => {
+                Report::Received { node: node.0, class: class(response) }
+            }
+            link::Report::Space { node, .. } => Report::Space { node: node.0 },
+            link::Report::Done { node, send } => Report::Done { node: node.0, send },
+            link::Report::Lost { node, send, .. } => Report::Lost { node: node.0, send },
+            link::Report::Dropped { source, .. } => {
+                Report::Dropped { source: self.node_of(source)?.0 }
+            }
+            link::Report::Event { .. } | link::Report::Strobe { .. } => return None,
+        })
     }
 }
 

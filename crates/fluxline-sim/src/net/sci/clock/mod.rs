@@ -30,15 +30,16 @@ use std::collections::{BTreeSet, VecDeque};
 
 use fluxline_core::random::Draw;
 
+use crate::core::agenda::{Part, Schedule};
 use crate::net::sci::{
     self, Command, Network, NodeId, NodeIndex, Packet, Passage, Refusal, SendId, Status,
 };
-use crate::{Agenda, Clock, Duration, Instant};
+use crate::{Clock, Duration, Instant};
 
 pub use config::{Config, ConfigError, Correction};
 pub use errors::Errors;
 pub use follower::{Discipline, Fix, Follower};
-pub use loaded::{Entry as LoadedEntry, Loaded, LoadedError, Measured, measure};
+pub use loaded::{Clocked, Loaded, LoadedEntry, LoadedError, Measured, loaded, measure};
 pub use local::{GlobalTime, LocalClock, LocalTime};
 
 /// An entry of a global clock on the agenda.
@@ -65,6 +66,43 @@ impl crate::Entry for Entry {
             Entry::Strobe => 0x20,
             Entry::Watch { .. } => 0x21,
             Entry::Sample => 0x22,
+        }
+    }
+}
+
+/// An entry of the agenda of a ringlet with a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// An entry of the network.
+    Network(sci::Entry),
+    /// An entry of the clock.
+    Clock(Entry),
+}
+
+impl From<sci::Entry> for Due {
+    fn from(entry: sci::Entry) -> Due {
+        Due::Network(entry)
+    }
+}
+
+impl From<Entry> for Due {
+    fn from(entry: Entry) -> Due {
+        Due::Clock(entry)
+    }
+}
+
+impl crate::Entry for Due {
+    fn component(&self) -> u32 {
+        match self {
+            Due::Network(entry) => crate::Entry::component(entry),
+            Due::Clock(entry) => crate::Entry::component(entry),
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Due::Network(entry) => crate::Entry::kind(entry),
+            Due::Clock(entry) => crate::Entry::kind(entry),
         }
     }
 }
@@ -169,12 +207,12 @@ impl GlobalClock {
     }
 
     /// Starts the clock: the first strobe is that of the next whole period.
-    pub fn begin<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
+    pub fn begin(&mut self, agenda: &mut impl Schedule<Due>) {
         self.began = agenda.now();
         self.next = agenda.now().as_ps().div_ceil(self.config.period.as_ps());
         self.first = self.next;
-        agenda.schedule(self.planned(self.next), Entry::Strobe);
-        agenda.schedule(self.planned(self.next), Entry::Sample);
+        agenda.schedule(self.planned(self.next), Due::Clock(Entry::Strobe));
+        agenda.schedule(self.planned(self.next), Due::Clock(Entry::Sample));
         for node in 0..self.nodes.len() as u32 {
             self.watch(node, agenda);
         }
@@ -186,10 +224,7 @@ impl GlobalClock {
     }
 
     /// Handles an entry that is due.
-    pub fn handle<A>(&mut self, entry: Entry, network: &mut Network, agenda: &mut Agenda<A>)
-    where
-        A: From<Entry> + From<sci::link::Entry>,
-    {
+    pub fn handle(&mut self, entry: Entry, network: &mut Network, agenda: &mut impl Schedule<Due>) {
         match entry {
             Entry::Strobe => self.strobe(network, agenda),
             Entry::Watch { node } => self.look(node, agenda.now()),
@@ -197,10 +232,7 @@ impl GlobalClock {
         }
     }
 
-    fn strobe<A>(&mut self, network: &mut Network, agenda: &mut Agenda<A>)
-    where
-        A: From<Entry> + From<sci::link::Entry>,
-    {
+    fn strobe(&mut self, network: &mut Network, agenda: &mut impl Schedule<Due>) {
         let packet = Packet {
             target: self.source,
             source: self.source,
@@ -210,7 +242,8 @@ impl GlobalClock {
             status: Status::Normal,
             data: Vec::new(),
         };
-        match network.send(NodeIndex(self.config.master), packet, agenda) {
+        let master = NodeIndex(self.config.master);
+        match network.send(master, packet, &mut Part::<_, Due>::of(agenda)) {
             Ok(send) => {
                 self.counters.sent += 1;
                 self.open.insert(send);
@@ -220,7 +253,7 @@ impl GlobalClock {
             Err(_) => return,
         }
         self.next += 1;
-        agenda.schedule(self.planned(self.next), Entry::Strobe);
+        agenda.schedule(self.planned(self.next), Due::Clock(Entry::Strobe));
     }
 
     /// Returns true if a send that ended, successfully or not, was a strobe.
@@ -230,10 +263,7 @@ impl GlobalClock {
 
     /// Handles a strobe that passed a node or returned to the master. Strobes of other nodes are
     /// ignored.
-    pub fn passed<A>(&mut self, node: NodeIndex, passage: Passage, agenda: &mut Agenda<A>)
-    where
-        A: From<Entry>,
-    {
+    pub fn passed(&mut self, node: NodeIndex, passage: Passage, agenda: &mut impl Schedule<Due>) {
         if passage.source != self.source {
             return;
         }
@@ -269,7 +299,7 @@ impl GlobalClock {
         }
     }
 
-    fn hear<A: From<Entry>>(&mut self, number: u32, strobe: u64, agenda: &mut Agenda<A>) {
+    fn hear(&mut self, number: u32, strobe: u64, agenda: &mut impl Schedule<Due>) {
         let node = &mut self.nodes[number as usize];
         let last = node.heard.replace(Heard { number: strobe, at: agenda.now() });
         let expected = last.map_or(self.first, |last| last.number + 1);
@@ -283,8 +313,8 @@ impl GlobalClock {
     }
 
     /// Schedules a node's check for strobes, after its patience by its own clock.
-    fn watch<A: From<Entry>>(&self, node: u32, agenda: &mut Agenda<A>) {
-        agenda.schedule_after(self.patience(node), Entry::Watch { node });
+    fn watch(&self, node: u32, agenda: &mut impl Schedule<Due>) {
+        agenda.schedule_after(self.patience(node), Due::Clock(Entry::Watch { node }));
     }
 
     fn patience(&self, node: u32) -> Duration {
@@ -305,12 +335,12 @@ impl GlobalClock {
         self.reports.push_back(Report::Missing { node: number, last });
     }
 
-    fn sample<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
+    fn sample(&mut self, agenda: &mut impl Schedule<Due>) {
         for node in 0..self.nodes.len() as u32 {
             self.take_error(node, agenda.now());
         }
         let step = self.config.period.as_ps() / u64::from(self.config.samples);
-        agenda.schedule_after(Duration::from_ps(step.max(1)), Entry::Sample);
+        agenda.schedule_after(Duration::from_ps(step.max(1)), Due::Clock(Entry::Sample));
     }
 
     fn take_error(&mut self, node: u32, now: Instant) {

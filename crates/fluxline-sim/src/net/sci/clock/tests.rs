@@ -1,8 +1,11 @@
 //! Global clocks: exact values are tested to the picosecond; every break is noticed and reported.
 
-use super::{Config, Correction, Discipline, Loaded, LoadedEntry, Measured, Report, measure};
+use super::{
+    Config, Correction, Discipline, Loaded, LoadedEntry, Measured, Report, loaded, measure,
+};
+use crate::core::fault::{Fault, FaultKind};
 use crate::core::model;
-use crate::net::sci::{self, NodeIndex};
+use crate::net::sci;
 use crate::{Agenda, Duration, Fingerprint, Instant};
 
 const NODES: u32 = 8;
@@ -62,13 +65,14 @@ fn a_node_that_steps_is_off_by_its_drift_times_the_period_and_no_more() {
         let period = Duration::from_us(period_us);
         let config = Config { period, discipline: Discipline::Step, ..exact() };
         let (mut agenda, mut print) = (Agenda::default(), Fingerprint::default());
-        let mut loaded = Loaded::new(&ring(), &config, 0.0, &mut agenda).expect("fits");
+        let mut loaded = loaded(&ring(), &config, 0.0, &[], &mut agenda).expect("fits");
         model::run(&mut loaded, &mut agenda, &mut print, Instant::START + period.times(20));
+        let clock = &loaded.network().clock;
         for node in 1..NODES {
-            let drift_ppb = u128::from(loaded.clock.local(node).drift_ppb.unsigned_abs());
+            let drift_ppb = u128::from(clock.local(node).drift_ppb.unsigned_abs());
             let longest_ps = u128::from(period.as_ps() + 8 * 2_000);
             let expected_ps = drift_ppb * longest_ps / 1_000_000_000;
-            let largest_ps = loaded.clock.errors(node).largest_ps();
+            let largest_ps = clock.errors(node).largest_ps();
             // One picosecond for each of the two readings.
             assert!(largest_ps.abs_diff(expected_ps) <= 2, "{largest_ps} for {expected_ps}");
         }
@@ -113,12 +117,12 @@ fn two_runs_of_one_seed_are_one_and_another_seed_is_another() {
 fn broken(node: u32, load: f64) -> (Vec<u32>, Loaded) {
     let config = exact();
     let (mut agenda, mut print) = (Agenda::<LoadedEntry>::default(), Fingerprint::default());
-    let mut loaded = Loaded::new(&ring(), &config, load, &mut agenda).expect("fits");
-    model::run(&mut loaded, &mut agenda, &mut print, Instant::START + config.period.times(10));
-    loaded.network.cut_cable(NodeIndex(node), 0, &mut agenda);
+    let at = Instant::START + config.period.times(10);
+    let faults = [Fault { at, kind: FaultKind::Cable(node) }];
+    let mut loaded = loaded(&ring(), &config, load, &faults, &mut agenda).expect("fits");
     model::run(&mut loaded, &mut agenda, &mut print, Instant::START + config.period.times(40));
-    loaded.network.check_conservation().expect("all is accounted for");
-    let reports = std::iter::from_fn(|| loaded.clock.next_report());
+    loaded.network().network.check_conservation().expect("all is accounted for");
+    let reports = std::iter::from_fn(|| loaded.network_mut().clock.next_report());
     let mut nodes: Vec<u32> = reports
         .map(|report| match report {
             Report::Missing { node, last: Some(_) } => node,
@@ -134,7 +138,7 @@ fn a_pulled_cable_is_noticed_behind_it_and_by_the_master_and_said_once() {
     let (nodes, loaded) = broken(4, 0.0);
     // Strobes reach nodes 1 to 4; nodes 5 to 7 and the master, 0, receive no more.
     assert_eq!(nodes, [0, 5, 6, 7]);
-    assert_eq!(loaded.clock.counters().missing, 4);
+    assert_eq!(loaded.network().clock.counters().missing, 4);
     // With traffic, the ringlet is declared dead because no echo comes: the master sends no more
     // strobes.
     assert_eq!(broken(4, 0.05).0, Vec::from_iter(0..NODES));
@@ -144,14 +148,15 @@ fn a_pulled_cable_is_noticed_behind_it_and_by_the_master_and_said_once() {
 fn a_dead_master_is_missed_by_all() {
     let config = exact();
     let (mut agenda, mut print) = (Agenda::<LoadedEntry>::default(), Fingerprint::default());
-    let mut loaded = Loaded::new(&ring(), &config, 0.0, &mut agenda).expect("fits");
-    loaded.network.kill_node(NodeIndex(0), &mut agenda);
+    let faults = [Fault { at: Instant::START, kind: FaultKind::Power(0) }];
+    let mut loaded = loaded(&ring(), &config, 0.0, &faults, &mut agenda).expect("fits");
     model::run(&mut loaded, &mut agenda, &mut print, Instant::START + config.period.times(9));
-    let reports: Vec<Report> = std::iter::from_fn(|| loaded.clock.next_report()).collect();
+    let clock = &mut loaded.network_mut().clock;
+    let reports: Vec<Report> = std::iter::from_fn(|| clock.next_report()).collect();
     assert_eq!(reports.len() as u32, NODES);
     assert!(reports.iter().all(|report| matches!(report, Report::Missing { last: None, .. })));
     let now = agenda.now();
-    assert!((0..NODES).all(|node| loaded.clock.time(node, now).is_none()));
+    assert!((0..NODES).all(|node| clock.time(node, now).is_none()));
 }
 
 /// Bit errors destroy single strobes: nodes notice the missing numbers and keep time meanwhile.
