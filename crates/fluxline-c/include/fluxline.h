@@ -376,8 +376,9 @@ enum FluxlineCode fluxline_window(struct FluxlineNode *node,
                                   void **address,
                                   uint64_t *size);
 
-// Posts works on a connection, in order; the peer is woken once for all of them. The number of those that were taken is written to
-// *posted; the code and fluxline_error() are those of the first that was not.
+// Posts works on a connection, in order; the peer is woken once for all of them. The number of
+// those that were taken is written to *posted; the code and fluxline_error() are those of the
+// first that was not.
 enum FluxlineCode fluxline_post(struct FluxlineNode *node,
                                 uint32_t endpoint,
                                 const struct FluxlineWork *works,

@@ -147,8 +147,9 @@ fn level(number: u32) -> Result<Option<Level>, Refused> {
     }
 }
 
-/// Posts works on a connection, in order; the peer is woken once for all of them. The number of those that were taken is written to
-/// *posted; the code and fluxline_error() are those of the first that was not.
+/// Posts works on a connection, in order; the peer is woken once for all of them. The number of
+/// those that were taken is written to *posted; the code and fluxline_error() are those of the
+/// first that was not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_post(
     node: *mut FluxlineNode,

@@ -576,6 +576,7 @@ macro_rules! laws_over_c {
                 counters_count_each_operation_once,
             );
             conformance!(@each late, $make,
+                a_peer_that_never_comes_is_given_up_at_the_deadline,
                 a_call_can_be_called_off,
             );
             conformance!(@each promises, $make,

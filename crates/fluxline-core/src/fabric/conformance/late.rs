@@ -41,7 +41,9 @@ impl Waiting {
             assert_eq!(other, None, "left has no other work");
         }
         while self.pair.right.poll(now).is_some() {}
-        (now.since(self.began), self.connector.turn(&mut *self.pair.left))
+        let turn = self.connector.turn(&mut *self.pair.left);
+        // Read after the turn, which may see a later time than `now`.
+        ((self.pair.now)().since(self.began), turn)
     }
 }
 

@@ -1,22 +1,22 @@
 //! Moves packets between a node's ring ports and its host over one shared bus.
 //!
-//! One transfer at a time. Requests and responses take turns, and within a class the sources do: the
-//! host's two lanes of the class, then each port's receive queue for it. Each class has a turn of its
-//! own: with one for both, a response that crosses would give its port the next request as well, and
-//! other ports would starve. A source misses its turn while the queue behind the bus is full. Events
-//! go first; too many waiting events are dropped.
+//! One transfer at a time. Requests and responses take turns, and within a class the sources do:
+//! the host's lanes of the class, then each port's receive queue for it. Each class has a turn of
+//! its own: with one for both, a response that crosses would give its port the next request as
+//! well, and other ports would starve. A source misses its turn while the queue behind the bus is
+//! full. Events go first; too many waiting events are dropped.
 
 use super::Packet;
 use super::bus::{Destination, Parcel};
-use super::lane::{EVENTS, is_response};
+use super::lane::{EVENTS, LANES, is_response};
 use super::link::{Kind, Loss, NodeIndex, Report};
 use super::network::Network;
 
 /// Events that wait in a node for its bus. Assumed: far more than arrive during one packet.
 const EVENTS_HELD: usize = 64;
 
-/// The host's lanes of one class: low and high priority.
-const HOST_LANES: usize = 2;
+/// The host's lanes of one class: low and high priority, and events, which are requests.
+const HOST_LANES: usize = 3;
 
 /// A queue in front of the bus.
 #[derive(Clone, Copy)]
@@ -84,7 +84,8 @@ impl Network {
         let first = self.buses[node as usize].turns[class];
         (0..sources).map(|step| (first + step) % sources).find_map(|number| {
             let source = match number.checked_sub(HOST_LANES) {
-                None => Source::Host { lane: class + 2 * number },
+                None if class + 2 * number < LANES => Source::Host { lane: class + 2 * number },
+                None => return None, // no response is an event
                 Some(port) => Source::Port { port: ports.start + port as u32, class },
             };
             let parcel = self.pick(node, source, tick)?;
