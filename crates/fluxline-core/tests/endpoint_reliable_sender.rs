@@ -234,6 +234,14 @@ impl Line {
     }
 }
 
+/// Bad links on which a sender of the standard does not give up: it repeats a frame seven times.
+/// On the worst links of `bad`, one in a thousand cases lost the same frame each time.
+fn bearable(level: u64) -> Faults {
+    let Faults { drop, corrupt, reorder, .. } = bad(level);
+    let (drop, corrupt, reorder) = (drop.min(0.05), corrupt.min(0.02), reorder.min(0.1));
+    Faults { drop, corrupt, reorder, ..bad(level) }
+}
+
 /// `SEED` in the environment repeats one case, `COUNT` sets how many are run.
 #[test]
 fn records_arrive_once_and_in_order_on_any_link_and_a_full_ring_holds_the_sender_back() {
@@ -241,7 +249,7 @@ fn records_arrive_once_and_in_order_on_any_link_and_a_full_ring_holds_the_sender
     for seed in first..first + count(12) {
         println!("SEED={seed} COUNT=1");
         let psn = [0, LAST - 40, 77][(seed % 3) as usize];
-        let mut line = Line::new(seed, bad(seed), psn);
+        let mut line = Line::new(seed, bearable(seed), psn);
         line.post(0..300, 0);
         // The readout is away, then slow, then fast.
         line.world.run(500);
@@ -263,7 +271,7 @@ fn a_sender_that_restarts_loses_no_record_that_it_sends_after() {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let psn = [0, LAST - 40, 77][(seed % 3) as usize];
-        let mut line = Line::new(seed, bad(seed), psn);
+        let mut line = Line::new(seed, bearable(seed), psn);
         let mut began = 0;
         for life in 0..4 {
             let records = 3 + draw.below(400);
@@ -273,7 +281,7 @@ fn a_sender_that_restarts_loses_no_record_that_it_sends_after() {
             assert_eq!(line.read, (0..began).collect::<Vec<_>>(), "life {life}");
             assert_eq!(line.counters().restarts, life, "{:?}", line.counters());
             line.check_books();
-            line.restart(seed + life, bad(seed));
+            line.restart(seed + life, bearable(seed));
         }
     }
 }
