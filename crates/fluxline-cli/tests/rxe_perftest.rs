@@ -238,10 +238,12 @@ fn our_client_measures_against_every_server_of_perftest() {
 #[test]
 fn tests_end_well_over_a_network_that_loses_frames() {
     let Some(world) = World::new() else { return };
-    let _loss = Loss::one_in(50);
+    // rxe repeats a read of 64 KiB seven times: at one in 50 it has given up.
+    let _loss = Loss::one_in(200);
     for program in ["ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_atomic_bw"] {
         let ours = world.serve(program, &["--operations", "60"]);
         let said = world.client(program, "-n 60");
+        println!("{program}: {said}");
         let ours = ours.result();
         assert_eq!(number(&ours, "operations"), 60, "{program}: {ours}, {said}");
         println!("{program}: {}", ours["frames"]);
