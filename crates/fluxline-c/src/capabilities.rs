@@ -116,7 +116,8 @@ pub unsafe extern "C" fn fluxline_counter(
     guard(|| {
         let (place, node, wanted) = (Out::new(value)?, handle(node)?, text(counter_name)?);
         let found = node.fabric().counters().rows().find(|(row, _)| row.name == wanted);
-        let unknown = || Refused::argument(format_args!("there is no counter `{wanted}`"));
+        let unknown =
+            || Refused::argument(format_args!("`{wanted}` is not a counter; see docs/counters.md"));
         place.put(found.ok_or_else(unknown)?.1);
         Ok(())
     })

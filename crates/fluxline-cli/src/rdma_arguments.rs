@@ -58,7 +58,7 @@ pub struct RdmaServeArguments {
     /// The address of this machine to listen at, on UDP port 4791 too; default port: 18515
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "127.0.0.1")]
     pub listen: SocketAddr,
-    /// Let the client connect by rdma_cm, as perftest's -R; there is no TCP then
+    /// Let the client connect by rdma_cm instead of TCP, as perftest's -R
     #[arg(long, conflicts_with_all = ["own", "peer"])]
     pub rdma_cm: bool,
 }

@@ -42,7 +42,7 @@ struct World {
 }
 
 impl World {
-    /// Returns the ends; `None`: there is no device.
+    /// Returns the ends; `None` without a device.
     fn new() -> Option<World> {
         let Ok(words) = std::env::var("FLUXLINE_RXE") else {
             println!("skipped: tools/rxe/test.sh runs this test");

@@ -121,8 +121,7 @@ fn failed(session: &Session<'_>, status: Status) -> Result<(), Error> {
     }
 }
 
-/// Writes a message whose last byte is the low byte of `count`. Returns false when there is no
-/// room now.
+/// Writes a message whose last byte is the low byte of `count`. Returns false if the queue is full.
 pub fn write_count(session: &mut Session<'_>, count: u64) -> Result<bool, Error> {
     let mut message = vec![0; session.plan.bytes as usize];
     if let Some(last) = message.last_mut() {

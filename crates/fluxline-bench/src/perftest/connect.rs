@@ -129,7 +129,7 @@ impl Test {
         Ok(())
     }
 
-    /// Posts one operation; returns false when there is no room now.
+    /// Posts one operation; returns false if the queue is full.
     fn post(&self, session: &mut Session<'_>, tag: u64) -> Result<bool, Error> {
         let pair = &session.pairs[0];
         let (endpoint, remote) = (pair.endpoint, pair.remote);

@@ -1,6 +1,6 @@
 //! The server of a test whose client connects by rdma_cm: perftest's `-R`.
 //!
-//! There is no TCP. The client connects twice: the first connection carries the messages of the
+//! It does not use TCP. The client connects twice: the first connection carries the messages of the
 //! exchange, each a SEND; the second one, and one for each further queue pair, is measured. Key
 //! messages are binary and name no queue pair. In the end the server disconnects.
 

@@ -174,7 +174,7 @@ pub enum StaticPeerError {
         /// The number.
         pair: u32,
     },
-    /// There is no room for another connection.
+    /// The node has the most connections that it can have.
     #[error("{max} connections are open, the most possible; end one, or raise `endpoints_max`")]
     TooMany {
         /// The most connections.

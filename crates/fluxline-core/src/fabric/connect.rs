@@ -58,7 +58,7 @@ enum State {
     Over,
 }
 
-/// The reason why there is no connection.
+/// The reason why a connector has not connected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoConnection {

@@ -150,7 +150,7 @@ impl Lines {
     /// A trigger came; returns the old value of the word, 0 for an unconditional one.
     ///
     /// # Errors
-    /// [`Status::Address`]: there is no interrupt of that number.
+    /// [`Status::Address`]: the node has no interrupt of that number.
     pub fn trigger(&mut self, number: u32, condition: Condition) -> Result<u64, Status> {
         let Some(line) = self.lines.get_mut(&number) else {
             self.counts.refused += 1;

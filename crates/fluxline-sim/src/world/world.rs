@@ -227,7 +227,7 @@ where
     }
 
     fn begin_dump(&mut self, file: &Path, dump: Dump) -> io::Result<bool> {
-        // The network first: without dumps there is no file.
+        // The network first: if it writes no dumps, no file is made.
         if !self.wire.begin_dump(dump) {
             return Ok(false);
         }

@@ -17,7 +17,7 @@ use rdma_cm::{PORT, connect, serve};
 
 const SHELL_PORT: u16 = 2323;
 
-/// The addresses of both ends, and a node; `None`: there is no device.
+/// The addresses of both ends, and a node; `None` without a device.
 fn ends() -> Option<(IpAddr, IpAddr, RoceNode)> {
     let Ok(words) = std::env::var("FLUXLINE_RXE") else {
         println!("skipped: tools/rxe/test.sh runs this test");

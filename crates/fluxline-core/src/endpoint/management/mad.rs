@@ -90,7 +90,7 @@ mod kind {
 pub struct RejectReason(pub u16);
 
 impl RejectReason {
-    /// There is no room for another connection.
+    /// The node has the most connections that it can have.
     pub const NO_RESOURCES: RejectReason = RejectReason(3);
     /// The other end did not answer in time.
     pub const TIMEOUT: RejectReason = RejectReason(4);
@@ -292,7 +292,7 @@ fn emit_req(req: &Req, bytes: &mut [u8; MAD_BYTES]) {
     put(bytes, at::REQ_PARTITION, &PARTITION_DEFAULT.to_be_bytes());
     bytes[at::REQ_MTU] = req.mtu_code << 4 | 7;
     bytes[at::REQ_RETRIES] = 15 << 4;
-    put(bytes, at::REQ_LIDS, &[0xFF; 4]); // there are no LIDs on Ethernet
+    put(bytes, at::REQ_LIDS, &[0xFF; 4]); // Ethernet has no LIDs
     put(bytes, at::REQ_OWN_GID, &from.octets());
     put(bytes, at::REQ_THEIR_GID, &to.octets());
     bytes[at::REQ_HOPS] = 64;

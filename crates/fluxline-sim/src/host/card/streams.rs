@@ -100,7 +100,7 @@ pub struct Piece {
 
 /// Cuts bytes into packets: whole blocks of 64, whole blocks of 16, and selected bytes of the rest.
 ///
-/// There is no move of selected bytes: they are written, and answered.
+/// Moves carry whole packets only. Selected bytes are sent as writes, which are answered.
 pub fn pieces(offset: u64, data: &[u8], moves: bool) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let (mut offset, mut rest) = (offset, data);

@@ -117,7 +117,7 @@ impl Interconnect for Network {
 }
 
 impl Network {
-    /// Returns a report in the words of all networks; `None`: there is no word for it.
+    /// Returns the report in the type of all networks; `None`: only SCI has this kind of report.
     pub(super) fn common_report(&self, report: link::Report) -> Option<Report> {
         Some(match report {
             link::Report::Received { node, response } => {

@@ -25,7 +25,7 @@ impl Ids {
         self.list.len()
     }
 
-    /// Returns true if there are no nodes.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
