@@ -12,7 +12,7 @@ use fluxline_bench::environment::{Environment, Plan};
 use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, Stop, registry, run};
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_seed};
 use serde_json::{Value, json};
 
 const KEY: &str = "a key of the test";
@@ -23,15 +23,6 @@ const SERVED_WITHIN: Duration = Duration::from_secs(15);
 fn alone() -> MutexGuard<'static, ()> {
     static CORES: Mutex<()> = Mutex::new(());
     CORES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The seed of this run, printed so that `SEED=` repeats it.
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = given.unwrap_or_else(drawn);
-    println!("SEED={seed}");
-    seed
 }
 
 /// The far side in a thread.
@@ -258,7 +249,7 @@ fn act(far: &Far, draw: &mut Draw) -> Option<TcpStream> {
 #[test]
 fn whatever_strangers_and_dying_benchmarks_do_the_next_one_is_served() {
     let _alone = alone();
-    let mut draw = Draw::new(seed());
+    let mut draw = Draw::new(test_seed!(1));
     let far = Far::start(Until::Stopped);
     for round in 0..6 {
         let kept: Vec<TcpStream> =
@@ -286,7 +277,7 @@ fn a_stranger_is_given_no_memory_for_a_long_message() {
 
 #[test]
 fn any_bytes_are_messages_or_refused() {
-    let first = seed();
+    let first = test_seed!(1);
     let mut draw = Draw::new(first);
     let good =
         Message::Begin { number: 3, trial: "stream".into(), parameters: json!({ "a": [1] }) };

@@ -308,9 +308,7 @@ impl Random {
 
 #[test]
 fn random_clients_never_hang_or_stop_a_server_with_a_panic() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7_u64);
-    println!("seed {seed}");
-    let mut random = Random(seed | 1);
+    let mut random = Random(fluxline_core::random::test_seed!(7) | 1);
     for round in 0..20 {
         let programs: Vec<Program> = Program::all().collect();
         let program = programs[random.next() as usize % programs.len()];

@@ -4,8 +4,9 @@
 mod support;
 
 use std::process::Stdio;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use fluxline_core::random::test_seed;
 use support::{call_json, fluxline, number, text};
 
 /// Small batches through the page cache; every fourth run large ones past it.
@@ -29,10 +30,7 @@ fn draw(state: &mut u64) -> u64 {
 
 #[test]
 fn killed_20_times_at_random_moments_loses_no_complete_batch() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let mut random: u64 = seed.unwrap_or(now.as_nanos() as u64 | 1);
-    println!("SEED={random}");
+    let mut random = test_seed!(1) | 1;
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let file = scratch.path().join("experiment.toml");
     let mut recorded = 0;

@@ -21,6 +21,7 @@ use fluxline_core::fabric::{
     Rights, Status, Target, Work,
 };
 use fluxline_core::port::lossy::{Faults, Lossy};
+use fluxline_core::random::test_seed;
 use fluxline_core::roce::{
     Body, Headers, IcrcContext, Packet, Psn, QueuePair, Reth, Syndrome, Transport, WritePart,
 };
@@ -60,7 +61,7 @@ impl Card {
     /// Binds `from`. It loses and doubles answers of the run by `faults`.
     fn new(from: SocketAddr, to: SocketAddr, slots: u64, faults: Faults) -> Card {
         let port = UdpPort::bind(UdpPortConfig::new(from)).expect("a free port");
-        let port = Lossy::new(port, faults, support_seed());
+        let port = Lossy::new(port, faults, test_seed!(1));
         let mut node = Node::new(port, endpoint_config("card").expect("random numbers"));
         let (rights, bytes) = (Rights::PUT, slots * SLOT_BYTES);
         let remote = StaticRemote { name: "ring".into(), key: KEY, base: 0, bytes, rights };
@@ -121,14 +122,6 @@ impl Card {
             self.poll();
         }
     }
-}
-
-/// The seed of faults, printed.
-fn support_seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| clock::now().as_ns());
-    println!("SEED={seed}");
-    seed
 }
 
 fn free_address() -> SocketAddr {

@@ -37,6 +37,40 @@ impl Draw {
     }
 }
 
+/// The seed of a test, printed. The environment gives it: `SEED=7` repeats a failure, and
+/// `SEED=random` takes one from the clock; without it the seed is `$usual`, so that a suite gives
+/// the same result each time. A macro, because this crate has no environment.
+///
+/// # Panics
+/// Panics if `SEED` is neither a number nor `random`.
+#[macro_export]
+macro_rules! test_seed {
+    ($usual:expr) => {{
+        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+        let seed: u64 = match std::env::var("SEED") {
+            Ok(text) if text == "random" => clock(),
+            Ok(text) => text.parse().expect("SEED is a number, or `random`"),
+            Err(_) => $usual,
+        };
+        std::println!("SEED={seed}");
+        seed
+    }};
+}
+
+/// The number of seeds that a test tries: `COUNT` of the environment, or `$usual`.
+///
+/// # Panics
+/// Panics if `COUNT` is not a number.
+#[macro_export]
+macro_rules! test_count {
+    ($usual:expr) => {{
+        let given = std::env::var("COUNT").ok();
+        given.map_or($usual, |text| text.parse::<u64>().expect("COUNT is a number"))
+    }};
+}
+
+pub use {test_count, test_seed};
+
 #[cfg(test)]
 mod tests {
     use super::Draw;

@@ -8,24 +8,16 @@ use fluxline_core::fabric::conformance::Pair;
 use fluxline_core::fabric::conformance::script::random_scripts;
 use fluxline_core::port::lossy::{Faults, Lossy};
 use fluxline_core::port::network::Network;
+use fluxline_core::random::{test_count, test_seed};
 use fluxline_core::{Moment, Span, conformance};
 
 fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number], 4791))
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64)
-    });
-    println!("SEED={seed}");
-    seed
-}
-
 /// Two nodes on ports with these faults in both directions, and a clock that advances 20 us a poll.
 fn pair_with(frame_bytes: usize, faults: Faults) -> Pair {
-    pair_from(seed(), frame_bytes, faults)
+    pair_from(test_seed!(1), frame_bytes, faults)
 }
 
 fn pair_from(seed: u64, frame_bytes: usize, faults: Faults) -> Pair {
@@ -71,8 +63,8 @@ conformance!(on_the_worst_link, pair_with(300, WORST));
 /// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn scripts_on_bad_links_from_many_seeds_do_what_plain_memory_does() {
-    let count = std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
-    let first = seed();
+    let count = test_count!(10);
+    let first = test_seed!(1);
     for seed in first..first + count {
         println!("SEED={seed} COUNT=1");
         let faults = [BAD, WORST][(seed % 2) as usize];

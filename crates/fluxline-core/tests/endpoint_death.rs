@@ -6,7 +6,7 @@ mod endpoint_common;
 use std::collections::BTreeMap;
 
 use endpoint_common::{
-    LossyNode, MS, World, address, bad, connected, count, lossy_node, message, put, seed, tags,
+    LossyNode, MS, World, address, bad, connected, lossy_node, message, put, tags,
 };
 use fluxline_core::Span;
 use fluxline_core::endpoint::EndpointConfig;
@@ -16,6 +16,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::port::lossy::{Faults, Lossy};
 use fluxline_core::port::network::{Network, NetworkPort};
+use fluxline_core::random::{test_count, test_seed};
 
 const DEATH_MS: u64 = 500;
 
@@ -112,8 +113,8 @@ fn a_peer_that_dies_with_the_queue_full_has_each_tag_told_once() {
 
 #[test]
 fn a_successor_under_the_same_address_does_not_take_the_old_ones_frames() {
-    let first = seed();
-    for seed in first..first + count(5) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(5) {
         println!("SEED={seed} COUNT=1");
         let faults = Faults { delay: Span::from_ms(2), ..bad(seed) };
         let mut two = two(faults);
@@ -152,8 +153,8 @@ fn cut(two: &mut Two, faults: Faults, ms: u64) {
 
 #[test]
 fn a_cable_that_is_cut_for_less_than_death_loses_nothing() {
-    let first = seed();
-    for seed in first..first + count(6) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(6) {
         println!("SEED={seed} COUNT=1");
         let faults = bad(seed);
         let mut two = two(faults);
@@ -270,8 +271,8 @@ fn a_peer_that_dies_while_nobody_polls_is_noticed_soon_after() {
 /// A lost goodbye is repeated, and the other end gets one completion.
 #[test]
 fn a_disconnect_over_a_lossy_path_is_told_once() {
-    let first = seed();
-    for seed in first..first + count(20) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(20) {
         println!("SEED={seed} COUNT=1");
         let mut two = two(Faults { drop: 0.4, ..bad(seed) });
         two.world.completions.iter_mut().for_each(Vec::clear);

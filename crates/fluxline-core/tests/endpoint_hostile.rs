@@ -6,13 +6,13 @@ mod endpoint_common;
 use std::sync::Arc;
 
 use endpoint_common::frames::{self, BASE, OFFER, SELECTIVE, SETUP};
-use endpoint_common::{KEY, Raw, World, address, config, count, name, put, seed};
+use endpoint_common::{KEY, Raw, World, address, config, name, put};
 use fluxline_core::endpoint::Node;
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Memory, RegionId, RemoteId, Rights, Slice, Target, Work,
 };
 use fluxline_core::port::network::{Network, NetworkPort};
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::roce::{
     Body, Headers, Opcode, Psn, QueuePair, Reth, SendPart, Transport, WritePart,
 };
@@ -145,8 +145,8 @@ fn mad(draw: &mut Draw, victim: &Victim) -> Vec<u8> {
 #[test]
 fn a_peer_gone_mad_neither_panics_nor_writes_where_it_may_not() {
     let _alone = ALONE.lock();
-    let first = seed();
-    for seed in first..first + count(30) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(30) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let mut victim = victim(seed % 3 > 0);
@@ -196,7 +196,7 @@ fn imported(pair: u32) -> Vec<u8> {
 #[test]
 fn random_bytes_and_cut_frames_of_strangers_do_nothing() {
     let _alone = ALONE.lock();
-    let mut draw = Draw::new(seed());
+    let mut draw = Draw::new(test_seed!(1));
     let mut victim = victim(true);
     let good = [
         frames::hello(1, (5, 0), OFFER, 0),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use endpoint_common::frames::packets;
-use endpoint_common::{LossyNode, Raw, World, address, bad, count, lossy_node, put, seed};
+use endpoint_common::{LossyNode, Raw, World, address, bad, lossy_node, put};
 use fluxline_core::endpoint::counters::ConnectionCounters;
 use fluxline_core::endpoint::{RepeatReason, StaticPeer, StaticRegion, StaticRemote};
 use fluxline_core::fabric::memory::zeroed;
@@ -17,7 +17,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::port::lossy::{Faults, Lossy};
 use fluxline_core::port::network::{Network, NetworkPort};
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::roce::{
     Aeth, Body, Headers, NakCode, Psn, QueuePair, Reth, Syndrome, Transport, WritePart,
 };
@@ -245,8 +245,8 @@ fn bearable(level: u64) -> Faults {
 /// `SEED` in the environment repeats one case, `COUNT` sets how many are run.
 #[test]
 fn records_arrive_once_and_in_order_on_any_link_and_a_full_ring_holds_the_sender_back() {
-    let first = seed();
-    for seed in first..first + count(12) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(12) {
         println!("SEED={seed} COUNT=1");
         let psn = [0, LAST - 40, 77][(seed % 3) as usize];
         let mut line = Line::new(seed, bearable(seed), psn);
@@ -266,8 +266,8 @@ fn records_arrive_once_and_in_order_on_any_link_and_a_full_ring_holds_the_sender
 
 #[test]
 fn a_sender_that_restarts_loses_no_record_that_it_sends_after() {
-    let first = seed();
-    for seed in first..first + count(12) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(12) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let psn = [0, LAST - 40, 77][(seed % 3) as usize];

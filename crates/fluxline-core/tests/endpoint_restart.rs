@@ -4,11 +4,10 @@
 mod endpoint_common;
 
 use endpoint_common::device::{BASE, BYTES, Device, KEY, PAIR, device, write};
-use endpoint_common::{count, seed};
 use fluxline_core::Span;
 use fluxline_core::endpoint::counters::ConnectionCounters;
 use fluxline_core::fabric::Completion;
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::roce::{Body, Headers, Psn, QueuePair, SendPart, Transport, WritePart};
 
 /// Sends the frame with this PSN, with `value` as immediate and payload.
@@ -86,7 +85,7 @@ fn forged(psn: u32, kind: u64) -> (Headers, Vec<u8>) {
 
 #[test]
 fn a_forged_frame_with_a_wrong_key_moves_no_number() {
-    let mut draw = Draw::new(seed());
+    let mut draw = Draw::new(test_seed!(1));
     for kind in 0..7 {
         let mut device = device(Some(Psn::new(0)));
         for psn in 0..8000 {
@@ -114,8 +113,8 @@ fn a_forged_frame_with_a_wrong_key_moves_no_number() {
 /// A stranger that knows the key can write, but later frames of the device are kept.
 #[test]
 fn a_forged_frame_with_the_right_key_and_any_number_loses_no_genuine_one() {
-    let first = seed();
-    for seed in first..first + count(20) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(20) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let mut device = device(Some(Psn::new(0)));
@@ -139,8 +138,8 @@ fn a_forged_frame_with_the_right_key_and_any_number_loses_no_genuine_one() {
 /// one notification, except counted duplicates.
 #[test]
 fn random_lives_over_a_bad_network_add_up() {
-    let first = seed();
-    for seed in first..first + count(10) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(10) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let mut device = device(None);

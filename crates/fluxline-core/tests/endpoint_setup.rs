@@ -7,20 +7,21 @@ use endpoint_common::frames::{self, OFFER, read_accept, read_hello, read_retry, 
 use endpoint_common::ports::Filter;
 use endpoint_common::script::{Joint, REGION_BYTES, run};
 use endpoint_common::{
-    KEY, Raw, STEP, World, address, bad, config, connected, count, lossy_node, name, put, seed,
+    KEY, Raw, STEP, World, address, bad, config, connected, lossy_node, name, put,
 };
 use fluxline_core::Span;
 use fluxline_core::endpoint::{EndpointConfig, Node};
 use fluxline_core::fabric::{Completion, Fabric, Grant, Operation, Reliability, Rights, Status};
 use fluxline_core::port::lossy::Faults;
 use fluxline_core::port::network::{Network, NetworkPort};
+use fluxline_core::random::{test_count, test_seed};
 
 /// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn nodes_that_connect_to_each_other_at_once_over_a_lossy_path_have_two_connections() {
     let faults = Faults { drop: 0.3, duplicate: 0.3, reorder: 0.3, ..bad(0) };
-    let first = seed();
-    for seed in first..first + count(20) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(20) {
         println!("SEED={seed} COUNT=1");
         let network = Network::new();
         let node = |number| lossy_node(&network, number, (1472, faults, seed), |_| {});
@@ -276,7 +277,7 @@ fn a_hello_without_its_cookie_keeps_nothing_however_many_come() {
     let network = Network::new();
     let node = Node::new(network.port(address(2), 1472), config(2, |_| {}));
     let mut world = World::new(vec![node]);
-    let mut draw = fluxline_core::random::Draw::new(seed());
+    let mut draw = fluxline_core::random::Draw::new(test_seed!(1));
     for round in 0..40_u64 {
         for number in 0..100 {
             let from = std::net::SocketAddr::from((
@@ -401,8 +402,8 @@ fn secret_near_the_wrap() -> [u8; 16] {
 #[test]
 fn sequence_numbers_that_wrap_right_after_the_handshake_change_nothing() {
     let secret = secret_near_the_wrap();
-    let first = seed();
-    for seed in first..first + count(6) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(6) {
         println!("SEED={seed} COUNT=1");
         let network = Network::new();
         let node = |number| {

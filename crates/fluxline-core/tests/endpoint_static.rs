@@ -5,7 +5,7 @@ mod endpoint_common;
 
 use endpoint_common::frames::packets;
 use endpoint_common::script::{Joint, REGION_BYTES, run};
-use endpoint_common::{LossyNode, Raw, World, address, bad, count, lossy_node, message, put, seed};
+use endpoint_common::{LossyNode, Raw, World, address, bad, lossy_node, message, put};
 use fluxline_core::endpoint::{StaticPeer, StaticRegion, StaticRemote};
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Key, Operation, RegionId, Reliability, RemoteId, Rights, Slice,
@@ -13,6 +13,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::port::lossy::{Faults, Lossy};
 use fluxline_core::port::network::{Network, NetworkPort};
+use fluxline_core::random::{test_count, test_seed};
 use fluxline_core::roce::{
     Aeth, AtomicEth, Body, Headers, Msn, NakCode, Psn, QueuePair, ReadPart, Reth, SendPart,
     Syndrome, Transport, WritePart,
@@ -81,8 +82,8 @@ fn static_pair(
 /// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn scripts_on_static_connections_do_what_plain_memory_does() {
-    let first = seed();
-    for seed in first..first + count(15) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(15) {
         println!("SEED={seed} COUNT=1");
         let path_mtu = [256, 512, 1024, 2048, 4096][(seed % 5) as usize];
         let firsts = [[LAST - 200, LAST], [0, 0], [5, 0x0080_0000]][(seed / 5 % 3) as usize];
@@ -94,8 +95,8 @@ fn scripts_on_static_connections_do_what_plain_memory_does() {
 
 #[test]
 fn scripts_on_unreliable_static_connections_do_what_plain_memory_does() {
-    let first = seed();
-    for seed in first..first + count(10) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(10) {
         println!("SEED={seed} COUNT=1");
         let path_mtu = [256, 512, 1024, 2048, 4096][(seed % 5) as usize];
         let kind = (Reliability::Unreliable, path_mtu);

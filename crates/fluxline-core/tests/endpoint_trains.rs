@@ -5,7 +5,7 @@ mod endpoint_common;
 
 use std::net::{IpAddr, SocketAddr};
 
-use endpoint_common::{World, address, config, count, put, seed};
+use endpoint_common::{World, address, config, put};
 use fluxline_core::Moment;
 use fluxline_core::endpoint::Node;
 use fluxline_core::endpoint::counters::ConnectionCounters;
@@ -16,7 +16,7 @@ use fluxline_core::port::network::{Network, NetworkPort};
 use fluxline_core::port::{
     Identification, Incoming, IncomingTrain, Outgoing, Port, PortCounters, PortLimits,
 };
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 
 const FRAMES_MAX: usize = 64;
 const REGION_BYTES: u64 = 40_000;
@@ -244,9 +244,9 @@ impl Scene {
 
 #[test]
 fn trains_have_the_effect_of_their_frames() {
-    let first = seed();
+    let first = test_seed!(1);
     let mut placed = 0;
-    for seed in first..first + count(16) {
+    for seed in first..first + test_count!(16) {
         println!("SEED={seed} COUNT=1");
         let frame_bytes = [200, 520, 1472, 9000][seed as usize % 4];
         let mut both = [Giving::Trains, Giving::Frames].map(|of| scene(of, frame_bytes, seed));

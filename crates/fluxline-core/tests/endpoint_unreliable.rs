@@ -4,21 +4,21 @@
 mod endpoint_common;
 
 use endpoint_common::device::{BASE, BYTES, Device, KEY, PAIR, device, write};
-use endpoint_common::{Raw, World, address, bad, count, lossy_node, message, put, seal, seed};
+use endpoint_common::{Raw, World, address, bad, lossy_node, message, put, seal};
 use fluxline_core::fabric::{
     Completion, Fabric, Level, Local, RegionId, Reliability, Slice, Target, Work,
 };
 use fluxline_core::port::lossy::Faults;
 use fluxline_core::port::network::Network;
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::roce::{Body, Headers, Psn, QueuePair, Reth, Transport, WritePart};
 
 const RECORD: u64 = 64;
 
 #[test]
 fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
-    let first = seed();
-    for seed in first..first + count(10) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(10) {
         println!("SEED={seed} COUNT=1");
         let network = Network::new();
         let node = |number| lossy_node(&network, number, (1472, bad(0), seed), |_| {});
@@ -71,8 +71,8 @@ fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
 /// A lost frame of a long put affects no other; a message with a missing part is dropped.
 #[test]
 fn a_lost_frame_takes_only_its_own_bytes_with_it() {
-    let first = seed();
-    for seed in first..first + count(10) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(10) {
         println!("SEED={seed} COUNT=1");
         let network = Network::new();
         let node = |number| lossy_node(&network, number, (300, bad(0), seed), |_| {});
@@ -119,7 +119,7 @@ fn a_lost_frame_takes_only_its_own_bytes_with_it() {
 fn a_devices_writes_are_placed_told_and_its_losses_counted_to_the_packet() {
     for first in [Some(Psn::new(0x00FF_FFF0)), None] {
         let mut device = device(first);
-        let mut draw = Draw::new(seed());
+        let mut draw = Draw::new(test_seed!(1));
         let (mut lost, mut expected) = (0, Vec::new());
         for number in 0..200_u32 {
             let psn = 0x00FF_FFF0_u32.wrapping_add(number);

@@ -4,9 +4,8 @@
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_hostile::{TARGETS, Target, acquisition};
 
 fn root() -> PathBuf {
@@ -39,18 +38,15 @@ fn every_stored_input_keeps_the_promises_of_its_surface() {
 
 #[test]
 fn random_acquisitions_account_for_every_packet() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let read = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = read("SEED").unwrap_or(now.as_nanos() as u64);
-    let runs = read("RUNS").unwrap_or(1000);
-    for seed in first..first.saturating_add(runs) {
+    let first = test_seed!(1);
+    for seed in first..first.saturating_add(test_count!(1000)) {
         let mut draw = Draw::new(seed);
         let length = draw.below(1500);
         let bytes: Vec<u8> = (0..length).map(|_| draw.bits() as u8).collect();
         if catch_unwind(|| acquisition(&bytes)).is_err() {
             let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("found-{seed}"));
             fs::write(&kept, &bytes).expect("written");
-            panic!("SEED={seed} RUNS=1 repeats it; the input is in {}", kept.display());
+            panic!("SEED={seed} COUNT=1 repeats it; the input is in {}", kept.display());
         }
     }
 }

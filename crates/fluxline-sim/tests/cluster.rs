@@ -1,6 +1,7 @@
 //! A simulated SCI cluster obeys every law of the programming model.
 
 use fluxline_core::fabric::conformance::Pair;
+use fluxline_core::random::test_seed;
 use fluxline_core::{Moment, Span, conformance};
 use fluxline_sim::world::Cluster;
 
@@ -21,21 +22,12 @@ fn pair(url: &str) -> Pair {
 }
 
 fn lossy() -> Pair {
-    pair(&format!("sim:sci?nodes=2&model=plain&fault=loss:0.1&seed={}", seed()))
-}
-
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64)
-    });
-    println!("SEED={seed}");
-    seed
+    pair(&format!("sim:sci?nodes=2&model=plain&fault=loss:0.1&seed={}", test_seed!(1)))
 }
 
 /// A ring of four with as many wrong bits.
 fn noisy(rate: &str) -> Pair {
-    pair(&format!("sim:sci?nodes=4&model=lc2&fault=bits:{rate}&seed={}", seed()))
+    pair(&format!("sim:sci?nodes=4&model=lc2&fault=bits:{rate}&seed={}", test_seed!(1)))
 }
 
 conformance!(on_a_plain_link, pair("sim:sci?nodes=2&model=plain"));

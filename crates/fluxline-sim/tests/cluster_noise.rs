@@ -11,7 +11,7 @@ use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Memory, Name, PostError, Reliability,
     RemoteId, Rights, Status, Target, Work,
 };
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_sim::world::{Cluster, Node};
 
@@ -25,18 +25,6 @@ const STEP: Span = Span::from_ns(20_000);
 const BREAKS_AT: Moment = Moment::from_ns(1_000_000);
 /// Virtual time after which a world counts as hung: far above what all repetitions take.
 const HUNG: Span = Span::from_ms(20_000);
-
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = given.unwrap_or_else(drawn);
-    println!("SEED={seed}");
-    seed
-}
-
-fn count(otherwise: u64) -> u64 {
-    std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
@@ -420,8 +408,8 @@ fn however_many_bits_are_wrong_all_is_done_or_told_as_broken() {
         "topology=switch:2x2",
         "topology=switch:4x1",
     ];
-    let first = seed();
-    for seed in first..first + count(6) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(6) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let shape = shapes[draw.below(shapes.len() as u64) as usize];
@@ -431,8 +419,8 @@ fn however_many_bits_are_wrong_all_is_done_or_told_as_broken() {
 
 #[test]
 fn a_break_on_a_ring_full_of_wrong_bits_is_told_to_both_sides() {
-    let first = seed();
-    for seed in first..first + count(4) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(4) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let nodes = 2 + draw.below(4) as usize;

@@ -7,17 +7,10 @@ use fluxline_core::fabric::{
     Completion, Fabric, Grant, Key, Level, Local, Name, Operation, Reliability, Rights, Status,
     Target, Work,
 };
+use fluxline_core::random::{test_count, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_sim::Fingerprint;
 use fluxline_sim::world::{Cluster, Program, Step};
-
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = given.unwrap_or_else(drawn);
-    println!("SEED={seed}");
-    seed
-}
 
 /// The first two nodes, and a clock of `step_ns` a look.
 fn pair_of(cluster: &Cluster, step_ns: u64) -> Pair {
@@ -76,8 +69,8 @@ fn wrong_bits_cost_repetitions_and_time_and_no_bytes() {
 
 #[test]
 fn scripts_on_noisy_rings_from_many_seeds_do_what_plain_memory_does() {
-    let count = std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
-    let first = seed();
+    let count = test_count!(4);
+    let first = test_seed!(1);
     for seed in first..first + count {
         println!("SEED={seed} COUNT=1");
         let rate = ["1e-3", "1e-6", "1e-5", "1e-4"][(seed % 4) as usize];

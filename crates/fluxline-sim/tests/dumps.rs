@@ -3,6 +3,7 @@
 
 mod sci_load;
 
+use fluxline_core::random::test_seed;
 use fluxline_sim::core::dump::Dump;
 use fluxline_sim::net::sci::{
     Bus, Command, Config, Entry, Faults, Network, NodeId, NodeIndex, Packet, Report, Retry, Status,
@@ -12,14 +13,6 @@ use fluxline_sim::scenario::Scenario;
 use fluxline_sim::world::Cluster;
 use fluxline_sim::{Agenda, Instant};
 use sci_load::{Load, Source, Target};
-
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = given.unwrap_or_else(drawn);
-    println!("SEED={seed}");
-    seed
-}
 
 /// A packet as the reader finds it.
 #[derive(Debug)]
@@ -109,7 +102,7 @@ fn count_of(seen: &[Seen], what: &str) -> usize {
 /// All that a network does to packets: refused with and without ageing, damaged, across ringlets.
 #[test]
 fn every_send_and_echo_of_every_link_is_there_once_whatever_happens_to_them() {
-    let seed = seed();
+    let seed = test_seed!(1);
     let mut ring = Config::lc2(6);
     ring.faults = Faults { bit_error_rate: 1e-5, seed };
     let torus = Config {

@@ -18,7 +18,7 @@ use fluxline::shm::Shm;
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Reliability, RemoteId, Rights, Status,
 };
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_seed};
 use shm_common::{KEY, PATIENCE, base, connected, name, open, start, wait};
 
 /// Of the ring in these tests \[byte\].
@@ -26,14 +26,6 @@ const RING_BYTES: u64 = 1 << 14;
 
 /// The steps at which a producer dies.
 const STEPS: [&str; 6] = ["connect", "import", "claim", "push", "publish", "wrong-key"];
-
-fn seed() -> u64 {
-    let default = || u64::from(std::process::id()) * 1_000_003 + clock::now().as_ns() % 1_000_003;
-    let seed = std::env::var("SEED").ok().map(|text| text.parse().expect("SEED is a number"));
-    let seed = seed.unwrap_or_else(default);
-    println!("seed {seed}; SEED={seed} repeats it");
-    seed
-}
 
 /// An owner whose ring is exported as `ring`.
 fn owner(base: &Path) -> (Shm, PushConsumer) {
@@ -232,7 +224,7 @@ fn a_producer_that_dies_at_any_step_leaves_the_ring_to_the_next() {
 
 #[test]
 fn a_producer_killed_at_a_random_moment_is_noticed_and_all_it_published_is_read() {
-    let mut draw = Draw::new(seed());
+    let mut draw = Draw::new(test_seed!(1));
     let base = base();
     let (mut node, mut ring) = owner(base.path());
     for _ in 0..20 {
@@ -259,7 +251,7 @@ fn a_producer_killed_at_a_random_moment_is_noticed_and_all_it_published_is_read(
 
 #[test]
 fn a_consumer_killed_at_a_random_moment_ends_a_producer_that_tries_again_and_again() {
-    let mut draw = Draw::new(seed());
+    let mut draw = Draw::new(test_seed!(1));
     let base = base();
     for _ in 0..8 {
         let mut consumer = start("consumer", base.path());

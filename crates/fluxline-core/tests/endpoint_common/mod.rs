@@ -28,20 +28,6 @@ pub fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number], 4791))
 }
 
-/// Returns the seed of this run and prints it; `SEED` in the environment repeats it.
-pub fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = given.unwrap_or_else(drawn);
-    println!("SEED={seed}");
-    seed
-}
-
-/// Returns the number of seeds to try; `COUNT` in the environment raises it.
-pub fn count(usual: u64) -> u64 {
-    std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
 pub fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
 }

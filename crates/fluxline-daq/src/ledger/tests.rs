@@ -244,9 +244,7 @@ fn add_up(text: &str) -> (u64, u64) {
 
 #[test]
 fn printed_rows_add_up_to_what_was_received_whatever_is_not_zero() {
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let mut random: u64 = seed.unwrap_or(0x9E37_79B9_7F4A_7C15);
-    println!("SEED={random}");
+    let mut random = fluxline_core::random::test_seed!(0x9E37_79B9_7F4A_7C15);
     for round in 0..500 {
         let sources = [0, 1, 3, 63, 64, 65, 200][round % 7];
         let ledger = any_ledger(&mut random, sources);

@@ -77,9 +77,10 @@ impl<A: Platform> Machine<A> {
         self.is_alive
     }
 
-    /// Stops the node: it takes frames, and answers none.
+    /// Stops the node: it takes frames, and answers none. Its program gets no more completions.
     pub fn die(&mut self) {
         self.is_alive = false;
+        self.driver.forget_completions();
         self.adapter.die();
     }
 

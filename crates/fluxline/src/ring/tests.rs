@@ -20,11 +20,8 @@ mod real {
     struct Dice(u64);
 
     impl Dice {
-        fn from_env_or_time() -> Dice {
-            let given = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-            let seed = given.unwrap_or_else(|| crate::clock::now().as_ns()) | 1;
-            println!("SEED={seed}");
-            Dice(seed)
+        fn from_env() -> Dice {
+            Dice(fluxline_core::random::test_seed!(1) | 1)
         }
 
         fn below(&mut self, limit: usize) -> usize {
@@ -41,7 +38,7 @@ mod real {
 
     #[test]
     fn any_order_of_calls_equals_a_deque() {
-        let mut dice = Dice::from_env_or_time();
+        let mut dice = Dice::from_env();
         for slots in [1, 2, 8] {
             let (mut producer, mut consumer) = small(slots, 37);
             let mut model: VecDeque<(u64, Vec<u8>)> = VecDeque::new();

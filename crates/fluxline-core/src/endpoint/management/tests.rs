@@ -1,6 +1,8 @@
 //! Tests of connection management: its bytes against those of Linux, and two ends over a link that
 //! loses, repeats and reorders datagrams.
 
+extern crate std;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -210,8 +212,8 @@ impl World {
 
 #[test]
 fn connections_open_and_end_once_over_a_link_that_loses_repeats_and_reorders() {
-    let seed = option_env!("SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
-    for seed in seed..seed + 200 {
+    let first = crate::random::test_seed!(1);
+    for seed in first..first + crate::random::test_count!(200) {
         let mut world = World::new(seed, 5);
         for pair in 1..=8 {
             world.call(pair, PORT);

@@ -115,11 +115,7 @@ macro_rules! conformance {
 
         #[test]
         fn random_scripts_do_what_plain_memory_does() {
-            // `SEED` in the environment repeats a failure.
-            let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-            let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos());
-            let seed: u64 = given.unwrap_or_else(|| drawn() as u64);
-            println!("SEED={seed}");
+            let seed = $crate::random::test_seed!(1);
             $crate::fabric::conformance::script::random_scripts(seed, || $make);
         }
     };

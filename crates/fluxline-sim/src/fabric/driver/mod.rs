@@ -91,6 +91,11 @@ impl Driver {
         self.inbox.front().map(|of| of.0)
     }
 
+    /// Drops the completions that the program has not taken: its node crashed.
+    pub fn forget_completions(&mut self) {
+        self.inbox.clear();
+    }
+
     /// Sets the time to `now`; call this before completions are made.
     pub fn set_now(&mut self, now: Instant) {
         self.now = now;

@@ -12,7 +12,7 @@ use fluxline_core::fabric::push::puts::{
 };
 use fluxline_core::port::network::{Network, NetworkPort};
 use fluxline_core::port::{Incoming, Outgoing, PortCounters, PortLimits};
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_count, test_seed};
 
 use super::*;
 use crate::landing::{RingRecords, landing_ring};
@@ -498,10 +498,8 @@ fn a_producer_cannot_write_beside_its_words() {
 /// `SEED` repeats one of them, `COUNT` makes it a campaign.
 #[test]
 fn whatever_peers_do_a_producer_with_the_key_is_served_in_time() {
-    let given = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let first = given("SEED").unwrap_or_else(drawn);
-    for seed in first..first + given("COUNT").unwrap_or(5) {
+    let first = test_seed!(1);
+    for seed in first..first + test_count!(5) {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let mut world = world();

@@ -14,7 +14,7 @@ use crate::net::plain;
 use crate::net::sci::packet::Lock;
 use crate::net::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Duration, Instant};
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_seed};
 
 /// The delay of the link.
 const DELAY: Duration = Duration::from_ns(300);
@@ -176,17 +176,9 @@ fn add(offset: u64, add: u64) -> Request {
     request(Command::Lock(Lock::FetchAdd), offset, data, Repeat::Yes)
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = given.unwrap_or_else(drawn);
-    println!("SEED={seed}");
-    seed
-}
-
 #[test]
 fn each_lock_is_done_once_however_many_packets_and_echoes_are_lost() {
-    let seed = seed();
+    let seed = test_seed!(1);
     for loss in [0.0, 0.05, 0.3, 0.6] {
         let mut bench = Bench::new(loss, seed);
         let mut left = [300_u64; 2];
@@ -223,7 +215,7 @@ fn each_lock_is_done_once_however_many_packets_and_echoes_are_lost() {
 
 #[test]
 fn the_last_of_writes_to_one_place_stays_when_each_is_begun_after_the_one_before() {
-    let seed = seed();
+    let seed = test_seed!(1);
     let mut draw = Draw::new(seed);
     let mut bench = Bench::new(0.4, seed);
     for round in 1..=200_u64 {
