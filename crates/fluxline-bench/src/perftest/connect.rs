@@ -243,7 +243,7 @@ impl Test {
         }
     }
 
-    /// Waits until the last write has arrived: the server leaves without a word.
+    /// Waits until the last write has arrived: the server ends without a message.
     fn drain(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
         while self.placed < session.plan.operations && !session.is_over() {
             session.step(session.plan.limit)?;

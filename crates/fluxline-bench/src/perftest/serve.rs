@@ -139,7 +139,7 @@ fn outcome(session: &mut Session<'_>, report: Option<Report>) -> Result<Outcome,
     Ok(outcome)
 }
 
-/// Returns true when a client may leave now without a word.
+/// Returns true when a client may end now without a message.
 fn is_end(session: &Session<'_>, answerer: Option<&Answerer>) -> bool {
     let received = answerer.map_or(0, |answerer| answerer.received);
     !session.plan.program.has_end() && received >= session.plan.operations

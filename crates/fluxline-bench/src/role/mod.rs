@@ -78,7 +78,7 @@ pub struct TrialKind {
 /// The connection that a trial runs over, and a region at each end that both sides may use.
 ///
 /// Each region, the arena, has two halves: the peer writes the first, the owner sends from the
-/// second. It is made once, so that a trial begins without a word about memory.
+/// second. It is made once, so that a trial needs no set-up of memory.
 #[derive(Clone)]
 pub struct Site {
     /// The end that this is.

@@ -36,7 +36,7 @@ crate::counters! {
         failed_otherwise [Sum "completion"] "Completions that failed with another status"
             => "The program has the status; see its log.";
         connections [Sum "connection"] "Connections opened, by this node or a peer" => "";
-        connections_broken [Sum "connection"] "Connections that ended, or never came about"
+        connections_broken [Sum "connection"] "Connections that ended or could not be opened"
             => "The program has the reason as a status; see its log.";
     }
 }

@@ -1,4 +1,4 @@
-//! The seam between a network and all that stands on it: frames in, frames and reports out.
+//! The interface of a network to its users: frames in, frames and reports out.
 //!
 //! ```text
 //! network.send(node, frame, agenda)           a frame waits for its turn

@@ -109,7 +109,7 @@ pub(super) struct NodeFile {
     inode: u64,
     /// Its head.
     map: Arc<SharedMap>,
-    /// True if who rings must execute a fence of its own (see `membarrier`).
+    /// True if the side that notifies must execute a fence of its own (see `membarrier`).
     needs_fence: bool,
     /// Its only slot, in a model.
     #[cfg(all(test, loom))]

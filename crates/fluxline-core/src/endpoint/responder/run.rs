@@ -1,7 +1,7 @@
 //! The frames of a train that can be predicted: parts of one write, or writes one behind the other.
 //!
 //! The header of each frame is known before it is read, so it is compared instead of parsed. A
-//! frame that differs, or whose check, range or memory says no, is left to the usual path.
+//! frame that differs, or fails the check of its sum, range or memory, takes the usual path.
 
 use super::super::context::Context;
 use super::super::wire::TrainCheck;

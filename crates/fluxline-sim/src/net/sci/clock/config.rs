@@ -80,7 +80,7 @@ impl Config {
     pub fn check(&self, network: &sci::Config) -> Result<(), ConfigError> {
         let fail = |text: String| Err(ConfigError(text));
         let Topology::Ring { nodes } = network.topology else {
-            return fail("strobes go round one ringlet: use a network of one ring".into());
+            return fail("strobes travel along one ringlet: use a network of one ring".into());
         };
         if self.master >= nodes {
             return fail(format!(
