@@ -13,6 +13,7 @@ use fluxline_bench::datagrams::setting::{Extent, PAST};
 use fluxline_bench::datagrams::{lossfree, sweep};
 use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::Experiment;
+use fluxline_core::fabric::Reliability;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -53,6 +54,7 @@ fn connect(address: &str) -> Result<Near, Failure> {
         progress: Box::new(|done, all, what| eprintln!("{done}/{all} {what}")),
         stop: Stop::default(),
         sender: None,
+        reliability: Reliability::Reliable,
     })?)
 }
 

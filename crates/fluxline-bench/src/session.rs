@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use fluxline::pin;
+use fluxline_core::fabric::Reliability;
 use serde_json::{Value, json};
 
 use crate::environment::{Plan, Program};
@@ -87,6 +88,7 @@ impl Session<'_> {
             progress,
             stop: self.stop.clone(),
             sender: sender(),
+            reliability: Reliability::Reliable,
         })?;
         report.environment["far"] = near.far_environment().clone();
         let cores = [cores[0], cores[1].or_else(|| last_core(near.far_environment()))];

@@ -10,6 +10,7 @@ use fluxline_bench::environment::Plan;
 use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::{Experiment, Report};
 use fluxline_bench::{Stop, run};
+use fluxline_core::fabric::Reliability;
 use serde_json::json;
 
 const KEY: &str = "a key of the test";
@@ -31,6 +32,7 @@ fn near(url: &str, control: SocketAddr) -> Near {
         progress: Box::new(|_, _, _| {}),
         stop: Stop::default(),
         sender: None,
+        reliability: Reliability::Reliable,
     };
     Near::connect(config).expect("it serves")
 }

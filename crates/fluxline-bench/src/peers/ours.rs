@@ -6,6 +6,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use fluxline_core::fabric::Reliability;
 use serde_json::Value;
 
 use super::contender::{
@@ -38,6 +39,8 @@ struct Ours {
 enum Kind {
     /// Puts with a notification, on a link that has a fabric.
     Put,
+    /// The same over a connection that repeats nothing, as datagrams of others.
+    Unreliable,
     /// Bare TCP, by our own ends.
     Tcp,
     /// Datagrams, this way.
@@ -50,6 +53,7 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
     let way = |name, kind| -> Box<dyn Contender> { Box::new(Ours { name, kind }) };
     vec![
         way("fluxline put", Kind::Put),
+        way("fluxline put, unreliable", Kind::Unreliable),
         way("fluxline datagrams", Kind::Datagrams(SINGLE)),
         way("fluxline trains", Kind::Datagrams(TRAINS)),
         way("fluxline's plain TCP", Kind::Tcp),
@@ -78,6 +82,9 @@ impl Contender for Ours {
             (Kind::Put, Path::Udp) if is_exchange => {
                 Offer::equal("p50 of trips; RoCEv2: put, notified, checked, acknowledged, repeated")
             }
+            (Kind::Unreliable, Path::Udp) if cell.quantity == Quantity::Trip => {
+                Offer::equal("p50 of trips; RoCEv2: put, notified, checked; nothing is repeated")
+            }
             (Kind::Tcp, Path::Tcp) if is_exchange => Offer::equal(
                 "p50 of trips; no link of Fluxline's, but the machine's TCP as we see it",
             ),
@@ -93,13 +100,23 @@ impl Contender for Ours {
         let kind = self.kind;
         match (kind, cell.quantity) {
             (Kind::Datagrams(way), Quantity::LossFree) => loss_free(cell, |rate| {
-                Ok(on_link(cell, run, &|near| flood(near, cell, way, rate, run))?)
+                Ok(on_link(cell, run, Reliability::Reliable, &|near| {
+                    flood(near, cell, way, rate, run)
+                })?)
             }),
             (Kind::Datagrams(way), _) => {
-                let flow = on_link(cell, run, &|near| flood(near, cell, way, None, run))?;
+                let flow = on_link(cell, run, Reliability::Reliable, &|near| {
+                    flood(near, cell, way, None, run)
+                })?;
                 Ok(flow.number(cell))
             }
-            _ => Ok(on_link(cell, run, &|near| exchange(near, cell, kind, run))?.into()),
+            _ => {
+                let is_unreliable = kind == Kind::Unreliable;
+                let reliability =
+                    if is_unreliable { Reliability::Unreliable } else { Reliability::Reliable };
+                let work = |near: &mut Near| exchange(near, cell, kind, run);
+                Ok(on_link(cell, run, reliability, &work)?.into())
+            }
         }
     }
 }
@@ -108,7 +125,12 @@ impl Contender for Ours {
 pub(super) type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Error> + Sync);
 
 /// Starts the other process, has `work` measure in a thread that is pinned, ends both.
-pub(super) fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, Error> {
+pub(super) fn on_link<T: Send>(
+    cell: &Cell,
+    run: &Run<'_>,
+    reliability: Reliability,
+    work: Work<'_, T>,
+) -> Result<T, Error> {
     let address = Ipv4Addr::LOCALHOST.into();
     let link = match cell.path {
         Path::Shm => Link::Shm,
@@ -128,6 +150,7 @@ pub(super) fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) ->
                 progress: Box::new(|_, _, _| {}),
                 stop: run.stop.clone(),
                 sender: None,
+                reliability,
             })?;
             work(&mut near)
         });

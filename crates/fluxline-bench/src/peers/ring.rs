@@ -10,6 +10,7 @@ use crate::Error;
 use crate::rings::order::{BATCH, Order, Reading, Task};
 use crate::rings::pair::{self, Pair};
 use crate::rings::percentile;
+use fluxline_core::fabric::Reliability;
 
 /// Longer records are published one by one \[byte\]: they gain nothing from a batch.
 const BATCHED_BYTES_MAX: u64 = 1024;
@@ -66,7 +67,7 @@ impl Contender for Ring {
         static CELLS: AtomicU64 = AtomicU64::new(0);
         let number = CELLS.fetch_add(1, Ordering::Relaxed);
         let group = format!("bench-{}-peers-{number}", std::process::id());
-        let value = on_link(cell, run, &|near| {
+        let value = on_link(cell, run, Reliability::Reliable, &|near| {
             let mut value = f64::NAN;
             pair::with_far(near, &group, &mut |meeting, _| {
                 let mut pair = meeting.meet()?;
