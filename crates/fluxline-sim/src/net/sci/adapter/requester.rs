@@ -100,6 +100,8 @@ pub struct Requester {
     /// The number of times that an id carried a lock, modulo 8.
     locks: Vec<u8>,
     outbox: VecDeque<u8>,
+    /// No deadline is earlier than this.
+    no_deadline_before: Instant,
     counts: RequesterCounts,
 }
 
@@ -115,6 +117,7 @@ impl Requester {
             resting: VecDeque::new(),
             locks: vec![0; TRANSACTIONS],
             outbox: VecDeque::new(),
+            no_deadline_before: Instant::NEVER,
             counts: RequesterCounts::default(),
         }
     }
@@ -192,7 +195,9 @@ impl Requester {
         if open.request.command.response().is_none() {
             return Some(self.end(now, id, Outcome::Answered(Status::Normal, Vec::new())));
         }
-        open.wait = Wait::Answer(now + self.times.answer);
+        let due = now + self.times.answer;
+        open.wait = Wait::Answer(due);
+        self.no_deadline_before = self.no_deadline_before.min(due);
         None
     }
 
@@ -205,7 +210,9 @@ impl Requester {
         if open.request.repeat == Repeat::No {
             return Some(self.end(now, id, Outcome::NoAnswer));
         }
-        open.wait = Wait::Again(now + self.times.again.times(1 << (open.tries - 1).min(4)));
+        let due = now + self.times.again.times(1 << (open.tries - 1).min(4));
+        open.wait = Wait::Again(due);
+        self.no_deadline_before = self.no_deadline_before.min(due);
         None
     }
 
@@ -240,7 +247,9 @@ impl Requester {
             self.free.push_back(id);
         } else {
             // An answer to another try may still be on its way, for as long as one may take.
-            self.resting.push_back((now + self.times.answer, id));
+            let due = now + self.times.answer;
+            self.resting.push_back((due, id));
+            self.no_deadline_before = self.no_deadline_before.min(due);
         }
         match outcome {
             Outcome::Answered(..) => self.counts.answered += 1,
@@ -257,6 +266,18 @@ impl Requester {
             Wait::Answer(at) | Wait::Again(at) => Some(at),
         });
         waits.chain(self.resting.front().map(|of| of.0)).min()
+    }
+
+    /// Returns the next deadline if it is before `armed`; `None` of `armed` is the end of time. It
+    /// looks at the requests only if a deadline may be so early.
+    pub fn deadline_before(&mut self, armed: Option<Instant>) -> Option<Instant> {
+        let armed = armed.unwrap_or(Instant::NEVER);
+        if self.no_deadline_before >= armed {
+            return None;
+        }
+        let due = self.deadline();
+        self.no_deadline_before = due.unwrap_or(Instant::NEVER);
+        due.filter(|&due| due < armed)
     }
 
     /// Sends again what is due, gives up what was tried for too long, and lets ids be used again.

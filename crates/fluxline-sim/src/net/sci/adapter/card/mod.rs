@@ -224,8 +224,7 @@ impl<W> Card<W> {
 
     /// Puts the earliest time-out on the agenda.
     fn arm(&mut self, agenda: &mut impl Schedule<Step>) {
-        let due = self.requester.deadline();
-        if let Some(at) = due.filter(|&at| self.outgoing.timer.is_none_or(|armed| at < armed)) {
+        if let Some(at) = self.requester.deadline_before(self.outgoing.timer) {
             self.outgoing.timer = Some(at);
             agenda.schedule(at, Step::Timer { node: self.number });
         }
