@@ -6,7 +6,7 @@
 mod messages;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use fluxline_core::fabric::{
     Completion, EndpointId, ImportError, Key, Name, Operation, PostError, RegionId, Reliability,
@@ -17,6 +17,7 @@ use super::adapter::{Action, Hands, Job, Repeat};
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
 use super::interrupt::{Condition, InterruptReport};
 use super::message::Message;
+use crate::core::in_order::InOrder;
 use crate::{Duration, Instant};
 
 /// Endpoints of one node. A choice.
@@ -35,7 +36,7 @@ pub struct Driver {
     inbox: VecDeque<(Instant, Completion)>,
     now: Instant,
     poll_notice: Duration,
-    jobs: BTreeMap<u64, Purpose>,
+    jobs: InOrder<u64, Purpose>,
     next_job: u64,
     gone: BTreeSet<u32>,
     /// Triggers that are over.
@@ -72,7 +73,7 @@ impl Driver {
             inbox: VecDeque::new(),
             now: Instant::START,
             poll_notice,
-            jobs: BTreeMap::new(),
+            jobs: InOrder::default(),
             next_job: 1,
             gone: BTreeSet::new(),
             triggered: VecDeque::new(),

@@ -69,7 +69,7 @@ impl Driver {
         match self.begin(hands, endpoint, &queued) {
             Begun::Under(job) => {
                 let end = &mut self.endpoints[endpoint.0 as usize];
-                end.running = Some(Running { queued, job, reported: false });
+                end.running = Some(Box::new(Running { queued, job, reported: false }));
             }
             Begun::Ended(result) => self.complete_or_keep(endpoint, &queued, result, false),
             Begun::Waits => {
@@ -182,7 +182,7 @@ impl Driver {
 
     /// Handles the end of a job.
     pub fn job_ended(&mut self, hands: &mut dyn Hands, job: u64, result: Result<Vec<u8>, Failure>) {
-        match self.jobs.remove(&job) {
+        match self.jobs.remove(job) {
             Some(Purpose::Work(endpoint)) => self.work_ended(hands, endpoint, job, result),
             Some(Purpose::Message(Then::End(endpoint, status))) if result.is_ok() => {
                 let ended = if status == Status::Done { Ok(0) } else { Err(status) };
@@ -203,7 +203,7 @@ impl Driver {
 
     /// Handles a put whose bytes are on their way: completes it if the program asked only for that.
     pub fn copied(&mut self, job: u64) {
-        let Some(&Purpose::Work(endpoint)) = self.jobs.get(&job) else { return };
+        let Some(&Purpose::Work(endpoint)) = self.jobs.get(job) else { return };
         let Some(end) = self.open(endpoint) else { return };
         let reliable = end.reliability == Reliability::Reliable;
         let Some(running) = end.running.as_mut().filter(|of| of.job == job) else { return };
