@@ -389,7 +389,7 @@ fn a_deadline_before_the_armed_one_is_found_as_by_looking_at_all_requests() {
         let mut now = Instant::START;
         let mut found = 0;
         for _ in 0..3_000 {
-            now = now + Duration::from_ns(draw.below(20_000));
+            now += Duration::from_ns(draw.below(20_000));
             random_step(&mut requester, &mut draw, now, &mut on_way);
             on_way.drain(..on_way.len().saturating_sub(20));
             if armed.is_some_and(|armed| armed <= now) {
