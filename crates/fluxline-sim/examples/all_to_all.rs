@@ -25,7 +25,7 @@ struct Putter {
     nodes: usize,
     name: Name,
     has_begun: bool,
-    /// The endpoints to which it connects.
+    /// The endpoints to which it connects, in order.
     own: Vec<EndpointId>,
     imports: BTreeMap<RemoteId, EndpointId>,
     done: usize,
@@ -42,10 +42,14 @@ impl Putter {
         Ok(())
     }
 
+    fn is_own(&self, endpoint: EndpointId) -> bool {
+        self.own.binary_search(&endpoint).is_ok()
+    }
+
     fn follow(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<(), Box<dyn Error>> {
         while let Some(completion) = fabric.poll(now) {
             match completion {
-                Completion::Connected { endpoint, .. } if self.own.contains(&endpoint) => {
+                Completion::Connected { endpoint, .. } if self.is_own(endpoint) => {
                     let remote = fabric.import(endpoint, self.name.clone(), Key(1))?;
                     self.imports.insert(remote, endpoint);
                 }

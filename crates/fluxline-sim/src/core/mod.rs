@@ -6,6 +6,7 @@ pub mod ahead;
 pub mod dump;
 pub mod fault;
 pub mod fingerprint;
+pub mod in_order;
 pub mod interconnect;
 pub mod model;
 pub mod time;

@@ -44,7 +44,7 @@ pub struct Endpoint {
     /// Work that has not begun.
     pub queue: VecDeque<Queued>,
     /// Work under way.
-    pub running: Option<Running>,
+    pub running: Option<Box<Running>>,
     /// Own buffers for messages, of which the peer knows.
     pub receives: VecDeque<Receive>,
     /// The peer's buffers for messages.

@@ -29,15 +29,15 @@ impl Host {
 
     /// Handles a packet that has come through the card to the link.
     pub(super) fn card_leave(&mut self, number: u64) {
-        let Some(out) = self.card.leaving.remove(&number) else { return };
+        let Some(out) = self.card.leaving.remove(number) else { return };
         let mut owner = Owner::Nobody;
         if let Out::Request { handle, access, data, .. } = &out {
             self.counters.requests += 1;
             self.counters.sent_bytes += data.len() as u64;
             let free = *access == Access::Move && self.config.card.posting == Posting::Move;
             if *access == Access::Interrupt {
-                self.card.sent.remove(handle);
-            } else if free && let Some(sent) = self.card.sent.get_mut(handle) {
+                self.card.sent.remove(*handle);
+            } else if free && let Some(sent) = self.card.sent.get_mut(*handle) {
                 owner = std::mem::replace(&mut sent.owner, Owner::Nobody);
             }
         }
@@ -47,7 +47,7 @@ impl Host {
 
     /// Handles the end of a request, reported by the link.
     pub(super) fn card_finished(&mut self, handle: Handle, outcome: Outcome, data: Vec<u8>) {
-        let Some(sent) = self.card.sent.remove(&handle) else { return };
+        let Some(sent) = self.card.sent.remove(handle) else { return };
         if outcome != Outcome::Done(Status::Normal) {
             self.counters.failures += 1;
             if sent.owner != Owner::Processor {
@@ -65,7 +65,7 @@ impl Host {
 
     /// Handles an answer that has come through the card.
     pub(super) fn card_answered(&mut self, handle: Handle) {
-        if let Some(Answer { owner, outcome, data }) = self.card.answers.remove(&handle) {
+        if let Some(Answer { owner, outcome, data }) = self.card.answers.remove(handle) {
             self.packet_done(owner, outcome, data);
         }
     }
@@ -90,12 +90,12 @@ impl Host {
     /// Handles a request that has come through the card: it needs the bus; an event needs the
     /// processor.
     pub(super) fn card_through(&mut self, request: RequestId) {
-        let Some(incoming) = self.card.serving.get(&request) else { return };
+        let Some(incoming) = self.card.serving.get(request) else { return };
         let length = incoming.data.len() as u32;
         let over = match incoming.access {
             Access::Interrupt => {
                 let number = incoming.offset;
-                self.card.serving.remove(&request);
+                self.card.serving.remove(request);
                 return self.card_signal(number);
             }
             Access::Read { bytes } => self.bus.read(self.now, bytes),
@@ -117,7 +117,7 @@ impl Host {
 
     /// Reports a request that the bus has carried; the composer owns the memory and serves it.
     pub(super) fn card_crossed(&mut self, request: RequestId) {
-        if let Some(incoming) = self.card.serving.remove(&request) {
+        if let Some(incoming) = self.card.serving.remove(request) {
             self.card.open.insert(request, incoming.access);
             self.reports.push_back(Report::Serve(incoming));
         }
@@ -125,7 +125,7 @@ impl Host {
 
     /// Takes the composer's answer to a request.
     pub(super) fn card_served(&mut self, request: RequestId, status: Status, data: Vec<u8>) {
-        let access = self.card.open.remove(&request);
+        let access = self.card.open.remove(request);
         if let Some(access) = access.filter(|access| access.is_answered()) {
             let number = self.handle_of_next();
             let out = Out::Response { request, status, data };

@@ -45,7 +45,8 @@ pub struct PlainLink<T> {
     draw: Draw,
     flights: BTreeMap<u64, Flight<T>>,
     number: u64,
-    inbox: Vec<VecDeque<Parcel<T>>>,
+    /// The arrived frames of each node, by class.
+    inbox: Vec<[VecDeque<Parcel<T>>; 2]>,
     cut_off: BTreeSet<u32>,
     reports: VecDeque<Report>,
 }
@@ -60,7 +61,7 @@ impl<T> PlainLink<T> {
             draw: Draw::new(seed),
             flights: BTreeMap::new(),
             number: 0,
-            inbox: (0..nodes).map(|_| VecDeque::new()).collect(),
+            inbox: (0..nodes).map(|_| [const { VecDeque::new() }; 2]).collect(),
             cut_off: BTreeSet::new(),
             reports: VecDeque::new(),
         }
@@ -104,7 +105,7 @@ impl<T> Interconnect for PlainLink<T> {
                 let flight = self.flights.get_mut(&number);
                 let Some(parcel) = flight.and_then(|flight| flight.parcel.take()) else { return };
                 let (node, class) = (parcel.to, parcel.class);
-                self.inbox[node as usize].push_back(parcel);
+                self.inbox[node as usize][class as usize].push_back(parcel);
                 Report::Received { node, class }
             }
             Entry::Echo(number) | Entry::Lose(number) => {
@@ -124,9 +125,7 @@ impl<T> Interconnect for PlainLink<T> {
     }
 
     fn take(&mut self, node: u32, class: Class, _: &mut impl Schedule<Entry>) -> Option<Parcel<T>> {
-        let inbox = &mut self.inbox[node as usize];
-        let index = inbox.iter().position(|parcel| parcel.class == class)?;
-        inbox.remove(index)
+        self.inbox[node as usize][class as usize].pop_front()
     }
 
     /// Cuts a node off, or joins it again; the link has no parts.

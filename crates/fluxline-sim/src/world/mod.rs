@@ -14,6 +14,7 @@ mod moments;
 mod node;
 mod nodes;
 mod platform;
+mod touched;
 mod waking;
 mod window;
 #[expect(clippy::module_inception, reason = "a world is the main part of its folder")]

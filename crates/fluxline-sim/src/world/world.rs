@@ -17,6 +17,7 @@ use super::machine::Machine;
 use super::moments::{instant, moment};
 use super::nodes::{NodeState, Nodes};
 use super::platform::{Due, Entry, Platform};
+use super::touched::Touched;
 use super::waking::Waking;
 use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
@@ -32,7 +33,7 @@ pub struct World<A: Platform> {
     wire: A::Wire,
     machines: Vec<Machine<A>>,
     /// Nodes for which something may follow from what has just happened.
-    touched: BTreeSet<u32>,
+    touched: Touched,
     /// Nodes whose programs may have something to do.
     waking: Waking,
     /// The file of dumped frames.
@@ -51,7 +52,7 @@ impl<A: Platform> World<A> {
             wire,
             waking: Waking::new(machines.len()),
             machines,
-            touched: BTreeSet::new(),
+            touched: Touched::default(),
             dump: None,
         }
     }

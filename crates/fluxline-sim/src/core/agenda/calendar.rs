@@ -1,14 +1,15 @@
 //! A calendar queue: each day holds its entries unsorted, and sorts them only when the day is
 //! opened.
 //!
-//! A day is 2^shift ps long; the days ahead form a ring. New entries of the open day wait in a
-//! small heap, entries beyond the ring in another one. For arbitrary delays the calendar is as fast
+//! A day is 2^shift ps long; the days ahead form a ring. New entries of the open day wait
+//! apart (`late.rs`), entries beyond the ring in a heap. For arbitrary delays the calendar is as fast
 //! as a heap; for the delays of models it is 1.6 to 60 times as fast (`benches/agenda.rs`, ADR
 //! 0012). The length of a day adapts to the traffic. It never changes the order of entries, which
 //! depends on (time, number) alone.
 
 use std::collections::BinaryHeap;
 
+use super::late::Late;
 use super::slot::Slot;
 use crate::Instant;
 
@@ -55,7 +56,7 @@ pub struct Calendar<E> {
     /// The open day, latest first.
     open: Vec<Slot<E>>,
     /// Entries scheduled for the open day or an earlier one, after it was opened.
-    late: BinaryHeap<Slot<E>>,
+    late: Late<E>,
     /// Number of the open day.
     day: u64,
     /// The due time of the last entry taken.
@@ -81,7 +82,7 @@ impl<E> Default for Calendar<E> {
     fn default() -> Calendar<E> {
         Calendar {
             open: Vec::new(),
-            late: BinaryHeap::new(),
+            late: Late::default(),
             day: 0,
             taken_at: Instant::START,
             days: std::iter::repeat_with(Vec::new).take(DAYS_MIN).collect(),
@@ -132,7 +133,7 @@ impl<E> Calendar<E> {
         if self.open.is_empty() && self.late.is_empty() {
             self.open_next()?;
         }
-        match (self.open.last(), self.late.peek()) {
+        match (self.open.last(), self.late.first()) {
             (Some(open), late) if late.is_none_or(|late| late < open) => {
                 if open.at <= until {
                     self.taken_at = open.at;
@@ -157,7 +158,7 @@ impl<E> Calendar<E> {
     /// Returns the due time of the earliest entry. Searches one day if none is open.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
-        let ready = [self.open.last(), self.late.peek()];
+        let ready = [self.open.last(), self.late.first()];
         if let Some(at) = ready.into_iter().flatten().map(|slot| slot.at).min() {
             return Some(at);
         }

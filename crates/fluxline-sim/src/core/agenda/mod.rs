@@ -2,6 +2,7 @@
 
 pub mod calendar;
 pub mod heap;
+mod late;
 pub mod slot;
 
 use std::marker::PhantomData;

@@ -79,12 +79,11 @@ impl Driver {
             self.send(hands, source, Message::Refuse { endpoint }, Then::Nothing);
             return;
         }
-        let own = self.endpoints.len() as u32;
         let reliability = if reliable { Reliability::Reliable } else { Reliability::Unreliable };
-        self.endpoints.push(Endpoint::new(Phase::Open, source, endpoint, reliability));
+        let own = self.add(Endpoint::new(Phase::Open, source, endpoint, reliability));
         let peer = source.to_string();
-        self.complete(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
-        self.send(hands, source, Message::Accept { endpoint, own }, Then::Nothing);
+        self.complete(Completion::Connected { endpoint: own, peer, reliability });
+        self.send(hands, source, Message::Accept { endpoint, own: own.0 }, Then::Nothing);
     }
 
     fn accepted(&mut self, hands: &mut dyn Hands, source: u32, endpoint: u32, own: u32) {

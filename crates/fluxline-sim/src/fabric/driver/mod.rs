@@ -6,7 +6,7 @@
 mod messages;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use fluxline_core::fabric::{
     Completion, EndpointId, ImportError, Key, Name, Operation, PostError, RegionId, Reliability,
@@ -17,6 +17,7 @@ use super::adapter::{Action, Hands, Job, Repeat};
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
 use super::interrupt::{Condition, InterruptReport};
 use super::message::Message;
+use crate::core::in_order::InOrder;
 use crate::{Duration, Instant};
 
 /// Endpoints of one node. A choice.
@@ -28,12 +29,14 @@ pub const REGIONS_MAX: u32 = 4096;
 #[derive(Debug)]
 pub struct Driver {
     endpoints: Vec<Endpoint>,
+    /// The number of endpoints that are not over.
+    open: usize,
     imports: Vec<Import>,
     /// The completions, with the time at which a polling program sees each.
     inbox: VecDeque<(Instant, Completion)>,
     now: Instant,
     poll_notice: Duration,
-    jobs: BTreeMap<u64, Purpose>,
+    jobs: InOrder<u64, Purpose>,
     next_job: u64,
     gone: BTreeSet<u32>,
     /// Triggers that are over.
@@ -65,11 +68,12 @@ impl Driver {
     pub fn new(poll_notice: Duration) -> Driver {
         Driver {
             endpoints: Vec::new(),
+            open: 0,
             imports: Vec::new(),
             inbox: VecDeque::new(),
             now: Instant::START,
             poll_notice,
-            jobs: BTreeMap::new(),
+            jobs: InOrder::default(),
             next_job: 1,
             gone: BTreeSet::new(),
             triggered: VecDeque::new(),
@@ -112,10 +116,17 @@ impl Driver {
         self.inbox.push_back((self.now + self.poll_notice, what));
     }
 
-    /// Ends that stand or are asked for.
+    /// Returns the number of ends that stand or are asked for.
     #[must_use]
     pub fn endpoints_open(&self) -> usize {
-        self.endpoints.iter().filter(|end| end.phase != Phase::Over).count()
+        self.open
+    }
+
+    /// Adds an end that stands or is asked for.
+    fn add(&mut self, end: Endpoint) -> EndpointId {
+        self.endpoints.push(end);
+        self.open += 1;
+        EndpointId(self.endpoints.len() as u32 - 1)
     }
 
     /// The other ends' nodes, each once.
@@ -128,7 +139,7 @@ impl Driver {
     /// Returns true if an end stands or is asked for.
     #[must_use]
     pub fn has_peers(&self) -> bool {
-        self.endpoints.iter().any(|end| end.phase != Phase::Over)
+        self.open > 0
     }
 
     /// Returns true if a node was given up.
@@ -148,8 +159,7 @@ impl Driver {
         peer: u32,
         reliability: Reliability,
     ) -> EndpointId {
-        let endpoint = EndpointId(self.endpoints.len() as u32);
-        self.endpoints.push(Endpoint::new(Phase::Connecting, peer, 0, reliability));
+        let endpoint = self.add(Endpoint::new(Phase::Connecting, peer, 0, reliability));
         if self.gone.contains(&peer) {
             self.close(hands, endpoint, Status::PeerGone);
         } else {
@@ -235,8 +245,7 @@ impl Driver {
         if !has_space {
             return Err(PostError::Full);
         }
-        self.endpoints[endpoint.0 as usize].queue.push_back(queued);
-        self.advance(hands, endpoint);
+        self.take(hands, endpoint, queued);
         Ok(())
     }
 
@@ -273,6 +282,7 @@ impl Driver {
             return;
         }
         (end.phase, end.waits_since) = (Phase::Over, None);
+        self.open -= 1;
         let running = end.running.take().filter(|running| !running.reported);
         let queued = running.map(|of| of.queued).into_iter().chain(end.queue.drain(..));
         let mut flushed: Vec<(u64, Operation)> =

@@ -28,7 +28,28 @@ enum Begun {
     Waits,
 }
 
+/// The result of starting a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Started {
+    /// It is under way or done.
+    Yes,
+    /// It waits for a buffer, first in the queue.
+    Waits,
+}
+
 impl Driver {
+    /// Begins new work at once if nothing is before it: then the queue needs no memory.
+    pub fn take(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: Queued) {
+        let end = &mut self.endpoints[endpoint.0 as usize];
+        if end.running.is_some() || !end.queue.is_empty() {
+            end.queue.push_back(queued);
+            return;
+        }
+        if self.start(hands, endpoint, queued) == Started::Yes {
+            self.advance(hands, endpoint);
+        }
+    }
+
     /// Begins what can begin.
     pub fn advance(&mut self, hands: &mut dyn Hands, endpoint: EndpointId) {
         loop {
@@ -37,24 +58,31 @@ impl Driver {
                 return;
             }
             let Some(queued) = end.queue.pop_front() else { return };
-            match self.begin(hands, endpoint, &queued) {
-                Begun::Under(job) => {
-                    let end = &mut self.endpoints[endpoint.0 as usize];
-                    end.running = Some(Running { queued, job, reported: false });
-                    return;
-                }
-                Begun::Ended(result) => self.complete_or_keep(endpoint, &queued, result, false),
-                Begun::Waits => {
-                    let end = &mut self.endpoints[endpoint.0 as usize];
-                    end.queue.push_front(queued);
-                    if end.waits_since.is_none() {
-                        end.waits_since = Some(hands.now());
-                        hands.wait_for_buffer(endpoint, NO_BUFFER_WAIT);
-                    }
-                    return;
-                }
+            if self.start(hands, endpoint, queued) == Started::Waits {
+                return;
             }
         }
+    }
+
+    /// Begins one piece of work.
+    fn start(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: Queued) -> Started {
+        match self.begin(hands, endpoint, &queued) {
+            Begun::Under(job) => {
+                let end = &mut self.endpoints[endpoint.0 as usize];
+                end.running = Some(Box::new(Running { queued, job, reported: false }));
+            }
+            Begun::Ended(result) => self.complete_or_keep(endpoint, &queued, result, false),
+            Begun::Waits => {
+                let end = &mut self.endpoints[endpoint.0 as usize];
+                end.queue.push_front(queued);
+                if end.waits_since.is_none() {
+                    end.waits_since = Some(hands.now());
+                    hands.wait_for_buffer(endpoint, NO_BUFFER_WAIT);
+                }
+                return Started::Waits;
+            }
+        }
+        Started::Yes
     }
 
     fn begin(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: &Queued) -> Begun {
@@ -154,7 +182,7 @@ impl Driver {
 
     /// Handles the end of a job.
     pub fn job_ended(&mut self, hands: &mut dyn Hands, job: u64, result: Result<Vec<u8>, Failure>) {
-        match self.jobs.remove(&job) {
+        match self.jobs.remove(job) {
             Some(Purpose::Work(endpoint)) => self.work_ended(hands, endpoint, job, result),
             Some(Purpose::Message(Then::End(endpoint, status))) if result.is_ok() => {
                 let ended = if status == Status::Done { Ok(0) } else { Err(status) };
@@ -175,7 +203,7 @@ impl Driver {
 
     /// Handles a put whose bytes are on their way: completes it if the program asked only for that.
     pub fn copied(&mut self, job: u64) {
-        let Some(&Purpose::Work(endpoint)) = self.jobs.get(&job) else { return };
+        let Some(&Purpose::Work(endpoint)) = self.jobs.get(job) else { return };
         let Some(end) = self.open(endpoint) else { return };
         let reliable = end.reliability == Reliability::Reliable;
         let Some(running) = end.running.as_mut().filter(|of| of.job == job) else { return };

@@ -4,10 +4,9 @@
 pub mod streams;
 mod translation;
 
-use std::collections::BTreeMap;
-
 use super::calls::{Access, Counters, Handle, Incoming, Out, Outcome, RequestId, Status};
 use super::config;
+use crate::core::in_order::InOrder;
 use crate::{Duration, Instant};
 use translation::Translations;
 
@@ -71,14 +70,14 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct Card {
     internal_free: Instant,
-    pub sent: BTreeMap<Handle, Sent>,
+    pub sent: InOrder<Handle, Sent>,
     /// Packets between bus and link.
-    pub leaving: BTreeMap<u64, Out>,
+    pub leaving: InOrder<u64, Out>,
     /// Answers between link and bus.
-    pub answers: BTreeMap<Handle, Answer>,
-    pub serving: BTreeMap<RequestId, Incoming>,
+    pub answers: InOrder<Handle, Answer>,
+    pub serving: InOrder<RequestId, Incoming>,
     /// The requests that wait for the composer, with their accesses.
-    pub open: BTreeMap<RequestId, Access>,
+    pub open: InOrder<RequestId, Access>,
     translations: Translations,
     /// The worst outcome of a store since the last check.
     pub worst: Option<Outcome>,
@@ -88,11 +87,11 @@ impl Card {
     pub fn new(config: &config::Card) -> Card {
         Card {
             internal_free: Instant::START,
-            sent: BTreeMap::new(),
-            leaving: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            serving: BTreeMap::new(),
-            open: BTreeMap::new(),
+            sent: InOrder::default(),
+            leaving: InOrder::default(),
+            answers: InOrder::default(),
+            serving: InOrder::default(),
+            open: InOrder::default(),
             translations: Translations::new(config.translation),
             worst: None,
         }

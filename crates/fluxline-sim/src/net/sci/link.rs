@@ -147,15 +147,15 @@ pub enum Report {
 /// [`handle`](super::Network::handle).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The symbol.
-    pub(super) tick: u64,
     /// The ring port, or another index, by kind.
     pub(super) at: u32,
     pub(super) kind: Kind,
 }
 
-/// Kinds of entries.
+/// Kinds of entries. Of 32 bits, so that an entry is copied as whole words: a word that is read
+/// after its bytes were written one by one waits until these writes have reached the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(super) enum Kind {
     /// A ring port has work: an arrival, or a send that may start.
     Wake,

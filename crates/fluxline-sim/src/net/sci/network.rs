@@ -7,7 +7,7 @@ use super::config::Config;
 use super::lane::{Send, lane_of};
 use super::link::{Entry, Kind, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId};
 use super::port::{NOBODY, Port};
-use super::ring::Rings;
+use super::ring::{Due, Rings};
 use super::route::{self, Routes};
 use super::tap::Tap;
 use super::ticks::Ticks;
@@ -193,7 +193,7 @@ impl Network {
 
     /// Handles an entry that is due.
     pub fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
-        let tick = entry.tick;
+        let tick = self.ticks.running(agenda.now());
         match entry.kind {
             Kind::Wake => self.rings.wake(entry.at, tick),
             Kind::Stripped => self.stripped(entry.at, tick),
@@ -209,8 +209,8 @@ impl Network {
     fn flush(&mut self, agenda: &mut impl Schedule<Entry>) {
         // Read field by field, as they were just written: a processor that reads them as one word
         // waits until all earlier writes have reached its cache.
-        for &Entry { tick, at, kind } in &self.rings.due {
-            agenda.schedule(self.ticks.at(tick), Entry { tick, at, kind });
+        for &Due { tick, entry: Entry { at, kind } } in &self.rings.due {
+            agenda.schedule(self.ticks.at(tick), Entry { at, kind });
         }
         self.rings.due.clear();
     }

@@ -77,6 +77,13 @@ pub(super) struct Ringlet {
 #[cfg(test)]
 pub(super) type Trace = Vec<(u64, u32, char, u64)>;
 
+/// An entry to schedule at the start of a tick.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub tick: u64,
+    pub entry: Entry,
+}
+
 /// All ringlets.
 #[derive(Debug)]
 pub(super) struct Rings {
@@ -93,7 +100,7 @@ pub(super) struct Rings {
     pub sends: Pool<Send>,
     errors: Errors,
     /// Entries to schedule, in order.
-    pub due: Vec<Entry>,
+    pub due: Vec<Due>,
     /// Records packets on the links if there is a dump.
     pub tap: Option<Box<Tap>>,
     #[cfg(test)]
@@ -131,7 +138,7 @@ impl Rings {
     }
 
     pub fn schedule(&mut self, tick: u64, at: u32, kind: Kind) {
-        self.due.push(Entry { tick, at, kind });
+        self.due.push(Due { tick, entry: Entry { at, kind } });
     }
 
     #[cfg(test)]

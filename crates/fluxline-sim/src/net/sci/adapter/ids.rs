@@ -1,21 +1,24 @@
 //! The addresses of a cluster's nodes, by their numbers and back.
 
-use std::collections::BTreeMap;
-
 use crate::net::sci::NodeId;
 
 /// The addresses of all nodes, in the order of their numbers.
 #[derive(Debug)]
 pub struct Ids {
     list: Vec<NodeId>,
-    numbers: BTreeMap<NodeId, u32>,
+    /// The numbers by address.
+    numbers: Vec<Option<u32>>,
 }
 
 impl Ids {
     /// Takes the addresses of the nodes 0, 1, and so on.
     #[must_use]
     pub fn new(list: Vec<NodeId>) -> Ids {
-        let numbers = (0..).zip(&list).map(|(number, &id)| (id, number)).collect();
+        let last = list.iter().map(|id| usize::from(id.0)).max();
+        let mut numbers = vec![None; last.map_or(0, |last| last + 1)];
+        for (number, id) in (0..).zip(&list) {
+            numbers[usize::from(id.0)] = Some(number);
+        }
         Ids { list, numbers }
     }
 
@@ -43,6 +46,6 @@ impl Ids {
     /// Returns the number of an address, if it is a node's.
     #[must_use]
     pub fn number(&self, id: NodeId) -> Option<u32> {
-        self.numbers.get(&id).copied()
+        self.numbers.get(usize::from(id.0)).copied().flatten()
     }
 }

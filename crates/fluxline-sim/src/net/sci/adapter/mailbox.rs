@@ -4,8 +4,6 @@
 //! ends with its number, so that one write of 64 bytes brings both, and a block that comes late,
 //! twice or out of order does no harm: the slots are read in the order of numbers.
 
-use std::collections::BTreeMap;
-
 use crate::fabric::MESSAGE_BYTES_MAX;
 
 /// Bytes of a block: one write64.
@@ -38,17 +36,25 @@ pub fn blocks(text: &[u8], number: u32) -> Vec<u8> {
     blocks
 }
 
-/// The slots that one source writes, and which message is read next.
+/// A slot that was written since it was read.
+#[derive(Debug)]
+struct Slot {
+    number: u32,
+    blocks: [u8; SLOT_BYTES],
+}
+
+/// The slots that one source writes, and which message is read next. A node has a mailbox for each
+/// of its peers, so one without messages has no memory behind it.
 #[derive(Debug)]
 pub struct Mailbox {
-    /// The slots that were written since they were read; others take no memory.
-    slots: BTreeMap<u32, [u8; SLOT_BYTES]>,
+    /// In the order of their first blocks.
+    slots: Vec<Slot>,
     next: u32,
 }
 
 impl Default for Mailbox {
     fn default() -> Mailbox {
-        Mailbox { slots: BTreeMap::new(), next: 1 }
+        Mailbox { slots: Vec::new(), next: 1 }
     }
 }
 
@@ -68,15 +74,23 @@ impl Mailbox {
         if !is_sound || at >= MAILBOX_BYTES {
             return Err(OutsideMailbox);
         }
-        let slot = self.slots.entry((at / SLOT_BYTES) as u32).or_insert([0; SLOT_BYTES]);
-        slot[at % SLOT_BYTES..][..BLOCK_BYTES].copy_from_slice(data);
+        let number = (at / SLOT_BYTES) as u32;
+        let place = self.place_of(number).unwrap_or_else(|| {
+            self.slots.push(Slot { number, blocks: [0; SLOT_BYTES] });
+            self.slots.len() - 1
+        });
+        self.slots[place].blocks[at % SLOT_BYTES..][..BLOCK_BYTES].copy_from_slice(data);
         Ok(())
+    }
+
+    fn place_of(&self, number: u32) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.number == number)
     }
 
     /// Takes the next message, once all its blocks are there.
     pub fn take(&mut self) -> Taken {
-        let slot = self.next % SLOTS;
-        let Some(blocks) = self.slots.get(&slot) else { return Taken::Nothing };
+        let Some(place) = self.place_of(self.next % SLOTS) else { return Taken::Nothing };
+        let blocks = &self.slots[place].blocks;
         let numbered = |block: &[u8]| block[TEXT_BYTES..][..4] == self.next.to_le_bytes();
         let count = usize::from(blocks[TEXT_BYTES + 4]).clamp(1, SLOT_BLOCKS);
         if !blocks.chunks(BLOCK_BYTES).take(count).all(numbered) {
@@ -85,9 +99,12 @@ impl Mailbox {
         let text: Vec<u8> = blocks
             .chunks(BLOCK_BYTES)
             .take(count)
-            .flat_map(|of| of[..TEXT_BYTES].to_vec())
+            .flat_map(|of| of[..TEXT_BYTES].iter().copied())
             .collect();
-        self.slots.remove(&slot);
+        self.slots.remove(place);
+        if self.slots.is_empty() {
+            self.slots = Vec::new();
+        }
         self.next = self.next.wrapping_add(1);
         Taken::Message(text)
     }

@@ -4,9 +4,8 @@
 //! are answered and reads the error counters (SISCI calls this a sequence). A job is `Copied` when
 //! the processor or the engine has finished with its bytes.
 
-use std::collections::BTreeMap;
-
 use crate::core::agenda::Schedule;
+use crate::core::in_order::InOrder;
 use crate::fabric::adapter::{Failure, Repeat};
 use crate::host::{
     Atomic, Call, Descriptor, Direction, Entry, Host, Level, Notice, Outcome, Report, Status, Tag,
@@ -60,7 +59,7 @@ pub enum Moved {
 /// The jobs of one host that are not over.
 #[derive(Debug, Default)]
 pub struct Mover {
-    jobs: BTreeMap<u64, Open>,
+    jobs: InOrder<u64, Open>,
     crossover_bytes: u64,
 }
 
@@ -96,7 +95,7 @@ impl Mover {
     /// A mover that stores and loads up to `crossover_bytes`, and lets the engine do the rest.
     #[must_use]
     pub fn new(crossover_bytes: u64) -> Mover {
-        Mover { jobs: BTreeMap::new(), crossover_bytes }
+        Mover { jobs: InOrder::default(), crossover_bytes }
     }
 
     /// Takes a job of at least one byte.
@@ -161,7 +160,7 @@ impl Mover {
             }
             Report::Placed { address, data } => {
                 let (job, at) = place(address);
-                let open = self.jobs.get_mut(&job)?;
+                let open = self.jobs.get_mut(job)?;
                 let end = at + data.len();
                 open.brought.resize(open.brought.len().max(end), 0);
                 open.brought[at..end].copy_from_slice(&data);
@@ -173,13 +172,13 @@ impl Mover {
 
     fn completed(&mut self, tag: Tag, outcome: Outcome, data: Vec<u8>) -> Option<Moved> {
         let number = tag / 2;
-        let job = &self.jobs.get(&number)?.job;
+        let job = &self.jobs.get(number)?.job;
         let long = |bytes: u64| bytes > self.crossover_bytes;
         let stored = matches!(&job.action, Action::Write(data) if !long(data.len() as u64));
         if stored && tag % 2 != CHECK {
             return Some(Moved::Copied { job: number });
         }
-        let open = self.jobs.remove(&number)?;
+        let open = self.jobs.remove(number)?;
         let data = if data.is_empty() { open.brought } else { data };
         // What a check says may be the end of another job's bytes.
         let failure = open.failure.or_else(|| failure_of(outcome).filter(|_| !stored));
@@ -189,7 +188,7 @@ impl Mover {
 
     fn bytes_at(&self, address: u64, bytes: usize) -> Vec<u8> {
         let (job, at) = place(address);
-        match self.jobs.get(&job).map(|open| &open.job.action) {
+        match self.jobs.get(job).map(|open| &open.job.action) {
             Some(Action::Write(data)) => data.get(at..at + bytes).map(<[u8]>::to_vec),
             _ => None,
         }

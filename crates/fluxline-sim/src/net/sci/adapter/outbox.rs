@@ -1,6 +1,6 @@
 //! Messages to one peer, on their way to the slots of its mailbox.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use super::mailbox::SLOTS;
 
@@ -13,13 +13,14 @@ pub struct Letter {
     pub message: Vec<u8>,
 }
 
-/// Messages to one peer.
+/// Messages to one peer. A node has an outbox for each of its peers, so one without messages keeps
+/// little memory.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Messages that were given a slot.
     written: u32,
-    /// Of these, whose writes are not answered: a copy of one may still come to its slot.
-    open: BTreeSet<u32>,
+    /// Of these, in order, whose writes are not answered: a copy of one may still come to its slot.
+    open: Vec<u32>,
     waiting: VecDeque<Letter>,
 }
 
@@ -37,14 +38,17 @@ impl Outbox {
             return None;
         }
         let letter = self.waiting.pop_front()?;
+        if self.waiting.is_empty() {
+            self.waiting = VecDeque::new();
+        }
         self.written = self.written.wrapping_add(1);
-        self.open.insert(self.written);
+        self.open.push(self.written);
         Some((self.written, letter))
     }
 
     /// Notes that all writes of a message are answered.
     pub fn answered(&mut self, number: u32) {
-        self.open.remove(&number);
+        self.open.retain(|&other| other != number);
     }
 
     /// Returns the jobs of the messages that have no slot.

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use crate::core::in_order::InOrder;
 use crate::fabric::adapter::{Repeat, RequesterCounts};
 use crate::net::sci::{Command, NodeId, Packet, Status};
 use crate::{Duration, Instant};
@@ -94,12 +95,15 @@ enum Wait {
 pub struct Requester {
     node: NodeId,
     times: Times,
-    open: Vec<Option<Open>>,
+    /// By id; few of the ids are in use at a time.
+    open: InOrder<u8, Open>,
     free: VecDeque<u8>,
     resting: VecDeque<(Instant, u8)>,
     /// The number of times that an id carried a lock, modulo 8.
     locks: Vec<u8>,
     outbox: VecDeque<u8>,
+    /// No deadline is earlier than this.
+    no_deadline_before: Instant,
     counts: RequesterCounts,
 }
 
@@ -110,11 +114,12 @@ impl Requester {
         Requester {
             node,
             times,
-            open: (0..TRANSACTIONS).map(|_| None).collect(),
+            open: InOrder::default(),
             free: (0..TRANSACTIONS as u8).collect(),
             resting: VecDeque::new(),
             locks: vec![0; TRANSACTIONS],
             outbox: VecDeque::new(),
+            no_deadline_before: Instant::NEVER,
             counts: RequesterCounts::default(),
         }
     }
@@ -134,7 +139,7 @@ impl Requester {
     /// Requests that are not over.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.open.iter().flatten().count()
+        self.open.len()
     }
 
     /// Begins a request. Errors: no id is free; the request comes back.
@@ -143,8 +148,8 @@ impl Requester {
         if matches!(request.command, Command::Lock(_)) {
             self.locks[usize::from(id)] = (self.locks[usize::from(id)] + 1) % 8;
         }
-        self.open[usize::from(id)] =
-            Some(Open { ticket, request, began: now, tries: 1, wait: Wait::Echo, early: None });
+        let wait = Wait::Echo;
+        self.open.insert(id, Open { ticket, request, began: now, tries: 1, wait, early: None });
         self.outbox.push_back(id);
         self.counts.begun += 1;
         Ok(())
@@ -153,7 +158,7 @@ impl Requester {
     /// Returns the next packet to send, with the id under which its end is reported.
     pub fn next_packet(&mut self) -> Option<(u8, Packet)> {
         while let Some(id) = self.outbox.pop_front() {
-            if let Some(open) = &self.open[usize::from(id)] {
+            if let Some(open) = self.open.get(id) {
                 return Some((id, self.packet(id, &open.request)));
             }
         }
@@ -185,27 +190,31 @@ impl Requester {
 
     /// The send of `id` was echoed: a move is over, others wait for their answer.
     pub fn echoed(&mut self, now: Instant, id: u8) -> Option<(Ticket, Outcome)> {
-        let open = self.open[usize::from(id)].as_mut()?;
+        let open = self.open.get_mut(id)?;
         if let Some((status, data)) = open.early.take() {
             return Some(self.end(now, id, Outcome::Answered(status, data)));
         }
         if open.request.command.response().is_none() {
             return Some(self.end(now, id, Outcome::Answered(Status::Normal, Vec::new())));
         }
-        open.wait = Wait::Answer(now + self.times.answer);
+        let due = now + self.times.answer;
+        open.wait = Wait::Answer(due);
+        self.no_deadline_before = self.no_deadline_before.min(due);
         None
     }
 
     /// Handles the loss of the send of `id`, also if no node took it.
     pub fn lost(&mut self, now: Instant, id: u8) -> Option<(Ticket, Outcome)> {
-        let open = self.open[usize::from(id)].as_mut()?;
+        let open = self.open.get_mut(id)?;
         if let Some((status, data)) = open.early.take() {
             return Some(self.end(now, id, Outcome::Answered(status, data)));
         }
         if open.request.repeat == Repeat::No {
             return Some(self.end(now, id, Outcome::NoAnswer));
         }
-        open.wait = Wait::Again(now + self.times.again.times(1 << (open.tries - 1).min(4)));
+        let due = now + self.times.again.times(1 << (open.tries - 1).min(4));
+        open.wait = Wait::Again(due);
+        self.no_deadline_before = self.no_deadline_before.min(due);
         None
     }
 
@@ -215,7 +224,7 @@ impl Requester {
     /// could overtake what the caller does next.
     pub fn answered(&mut self, now: Instant, packet: Packet) -> Option<(Ticket, Outcome)> {
         let id = packet.transaction;
-        let waiting = self.open.get(usize::from(id)).and_then(Option::as_ref);
+        let waiting = self.open.get(id);
         let fits = waiting.is_some_and(|open| {
             open.request.target == packet.source
                 && open.request.command.response() == Some(packet.command)
@@ -224,7 +233,7 @@ impl Requester {
             self.counts.stray += 1;
             return None;
         }
-        let open = self.open[usize::from(id)].as_mut()?;
+        let open = self.open.get_mut(id)?;
         if open.wait == Wait::Echo && !self.outbox.contains(&id) {
             open.early = Some((packet.status, packet.data));
             return None;
@@ -233,14 +242,16 @@ impl Requester {
     }
 
     fn end(&mut self, now: Instant, id: u8, outcome: Outcome) -> (Ticket, Outcome) {
-        let open = self.open[usize::from(id)].take().expect("the caller has looked at it");
+        let open = self.open.remove(id).expect("the caller has looked at it");
         self.outbox.retain(|&other| other != id);
         let clean = open.tries == 1 && outcome != Outcome::NoAnswer;
         if clean {
             self.free.push_back(id);
         } else {
             // An answer to another try may still be on its way, for as long as one may take.
-            self.resting.push_back((now + self.times.answer, id));
+            let due = now + self.times.answer;
+            self.resting.push_back((due, id));
+            self.no_deadline_before = self.no_deadline_before.min(due);
         }
         match outcome {
             Outcome::Answered(..) => self.counts.answered += 1,
@@ -252,11 +263,23 @@ impl Requester {
     /// Returns the next time at which [`Requester::expire`] has work.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let waits = self.open.iter().flatten().filter_map(|open| match open.wait {
+        let waits = self.open.values().filter_map(|open| match open.wait {
             Wait::Echo => None,
             Wait::Answer(at) | Wait::Again(at) => Some(at),
         });
         waits.chain(self.resting.front().map(|of| of.0)).min()
+    }
+
+    /// Returns the next deadline if it is before `armed`; `None` of `armed` is the end of time. It
+    /// looks at the requests only if a deadline may be so early.
+    pub fn deadline_before(&mut self, armed: Option<Instant>) -> Option<Instant> {
+        let armed = armed.unwrap_or(Instant::NEVER);
+        if self.no_deadline_before >= armed {
+            return None;
+        }
+        let due = self.deadline();
+        self.no_deadline_before = due.unwrap_or(Instant::NEVER);
+        due.filter(|&due| due < armed)
     }
 
     /// Sends again what is due, gives up what was tried for too long, and lets ids be used again.
@@ -265,8 +288,8 @@ impl Requester {
             self.free.extend(self.resting.pop_front().map(|of| of.1));
         }
         let mut ended = Vec::new();
-        for id in 0..TRANSACTIONS as u8 {
-            let Some(open) = self.open[usize::from(id)].as_mut() else { continue };
+        for id in self.open.keys().collect::<Vec<u8>>() {
+            let Some(open) = self.open.get_mut(id) else { continue };
             let due = match open.wait {
                 Wait::Echo => continue,
                 Wait::Answer(at) | Wait::Again(at) => at <= now,
@@ -287,10 +310,8 @@ impl Requester {
 
     /// Ends all requests to a node that is gone.
     pub fn abandon(&mut self, now: Instant, target: NodeId) -> Vec<(Ticket, Outcome)> {
-        let to_it =
-            |open: &Option<Open>| open.as_ref().is_some_and(|of| of.request.target == target);
-        let ids: Vec<u8> =
-            (0..TRANSACTIONS as u8).filter(|&id| to_it(&self.open[usize::from(id)])).collect();
+        let to_it = |id: &u8| self.open.get(*id).is_some_and(|of| of.request.target == target);
+        let ids: Vec<u8> = self.open.keys().filter(to_it).collect();
         ids.into_iter().map(|id| self.end(now, id, Outcome::NoAnswer)).collect()
     }
 }

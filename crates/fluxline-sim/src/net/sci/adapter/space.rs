@@ -8,7 +8,7 @@
 //!   registers    answer every read: a sign of life
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::address::{CREDIT_AT, INTERRUPTS_AT, MAIL_AT, REGISTERS_AT};
 use super::mailbox::{MAILBOX_BYTES, Mailbox};
@@ -43,11 +43,19 @@ fn interrupt_of(offset: u64) -> Option<(u32, Condition)> {
     }
 }
 
+/// The part of one source.
+#[derive(Debug, Default)]
+struct Share {
+    mailbox: Mailbox,
+    /// The number of messages that it has read, as it wrote here.
+    credit: u32,
+}
+
 /// Mailboxes and credits of one node.
 #[derive(Debug, Default)]
 pub struct Control {
-    mail: BTreeMap<NodeId, Mailbox>,
-    credits: BTreeMap<NodeId, u32>,
+    /// The sources' parts by address, up to the highest address so far.
+    shares: Vec<Share>,
     /// Sources whose mailbox or credit was written since it was looked at.
     rung: BTreeSet<NodeId>,
     /// Sources that are not answered any more.
@@ -68,18 +76,27 @@ impl Control {
 
     /// Returns the next source that has written a message or a credit.
     pub fn next_rung(&mut self) -> Option<NodeId> {
-        self.rung.pop_first()
+        // Nearly always empty: an empty tree that is searched costs a wait for its memory.
+        if self.rung.is_empty() { None } else { self.rung.pop_first() }
     }
 
     /// Returns the mailbox of a source.
     pub fn mailbox(&mut self, source: NodeId) -> &mut Mailbox {
-        self.mail.entry(source).or_default()
+        &mut self.share(source).mailbox
+    }
+
+    fn share(&mut self, source: NodeId) -> &mut Share {
+        let place = usize::from(source.0);
+        if place >= self.shares.len() {
+            self.shares.resize_with(place + 1, Share::default);
+        }
+        &mut self.shares[place]
     }
 
     /// Returns the number of messages a peer has read, as it wrote here.
     #[must_use]
     pub fn credit(&self, source: NodeId) -> u32 {
-        self.credits.get(&source).copied().unwrap_or(0)
+        self.shares.get(usize::from(source.0)).map_or(0, |share| share.credit)
     }
 
     fn write(&mut self, source: NodeId, offset: u64, data: &[u8]) -> Result<(), Status> {
@@ -90,7 +107,7 @@ impl Control {
             self.mailbox(source).write(at, data).map_err(|_| Status::Address)?;
         } else if offset == credit {
             let word = data.try_into().map_err(|_| Status::Address)?;
-            let (read, known) = (u32::from_le_bytes(word), self.credits.entry(source).or_default());
+            let (read, known) = (u32::from_le_bytes(word), &mut self.share(source).credit);
             // Credits only grow: an earlier one that comes late says nothing new.
             if read.wrapping_sub(*known) <= u32::MAX / 2 {
                 *known = read;

@@ -351,3 +351,48 @@ fn locks_of_one_id_are_told_apart() {
     }
     assert_eq!((words.0[&8], responder.counts().locks_again), (200, 200));
 }
+
+/// One step of a requester's life, drawn at random.
+fn random_step(requester: &mut Requester, draw: &mut Draw, now: Instant, on_way: &mut Vec<Packet>) {
+    match draw.below(6) {
+        0 => _ = requester.begin(now, Ticket(0), add(0, 1)),
+        1 => on_way.extend(requester.next_packet().map(|of| of.1)),
+        2 => _ = requester.expire(now),
+        step if !on_way.is_empty() => {
+            let packet = &on_way[draw.below(on_way.len() as u64) as usize];
+            let (id, answer) = (packet.transaction, answer_to(packet));
+            match step {
+                3 => _ = requester.echoed(now, id),
+                4 => _ = requester.lost(now, id),
+                _ => _ = requester.answered(now, answer),
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_deadline_before_the_armed_one_is_found_as_by_looking_at_all_requests() {
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let mut draw = Draw::new(seed);
+        let mut requester = Requester::new(NodeId(1), Times::default());
+        let (mut armed, mut on_way) = (None, Vec::new());
+        let mut now = Instant::START;
+        let mut found = 0;
+        for _ in 0..3_000 {
+            now += Duration::from_ns(draw.below(20_000));
+            random_step(&mut requester, &mut draw, now, &mut on_way);
+            on_way.drain(..on_way.len().saturating_sub(20));
+            if armed.is_some_and(|armed| armed <= now) {
+                armed = None;
+            }
+            let all = requester.deadline();
+            let earlier = all.filter(|&due| armed.is_none_or(|armed| due < armed));
+            assert_eq!(requester.deadline_before(armed), earlier, "armed {armed:?}");
+            found += u32::from(earlier.is_some());
+            armed = earlier.or(armed);
+        }
+        assert!(found > 10, "{found} deadlines");
+    }
+}

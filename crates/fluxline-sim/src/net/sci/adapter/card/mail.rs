@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Card, Owner, Step};
 use crate::core::agenda::{Part, Schedule};
+use crate::core::in_order::InOrder;
 use crate::fabric::adapter::{Repeat, Report};
 use crate::net::sci::adapter::address::{CREDIT_AT, MAIL_AT};
 use crate::net::sci::adapter::mailbox::{MAILBOX_BYTES, SLOT_BYTES, SLOTS, Taken, blocks};
@@ -20,7 +21,7 @@ const CREDIT_EVERY: u32 = SLOTS / 4;
 pub struct Mail {
     pub outboxes: BTreeMap<u32, Outbox>,
     /// The peer and the number of the message that a job writes.
-    pub letters: BTreeMap<u64, (u32, u32)>,
+    pub letters: InOrder<u64, (u32, u32)>,
     /// A peer for which a slot may be free since the last report.
     pub freed: Option<u32>,
     /// The source whose mailbox is being read.

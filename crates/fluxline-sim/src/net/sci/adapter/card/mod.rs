@@ -2,7 +2,7 @@
 
 mod mail;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use super::requester::{Outcome as Answer, Request, Requester, Ticket, Times};
 use super::responder::Responder;
 use super::space::{Control, NodeSpace, interrupt_at};
 use crate::core::agenda::{Part, Schedule};
+use crate::core::in_order::InOrder;
 use crate::core::interconnect::{Class, Interconnect, Refusal, SendId};
 use crate::fabric::adapter::{Action, Adapter, Counts, Failure, Job, Repeat, Report, SendEnd};
 use crate::fabric::interrupt::Condition;
@@ -85,10 +86,10 @@ struct Outgoing {
     /// Requests for which no transaction id is free.
     waiting: VecDeque<(Ticket, Request)>,
     /// Requests that are not over.
-    asked: BTreeMap<Ticket, Asked>,
+    asked: InOrder<Ticket, Asked>,
     next_ticket: u64,
     /// Packets in the send queue, by the network's number.
-    sends: BTreeMap<SendId, Sending>,
+    sends: InOrder<SendId, Sending>,
     /// Responses that wait for space in the send queue.
     responses: VecDeque<Packet>,
     /// The time of the next time-out on the agenda.
@@ -98,7 +99,7 @@ struct Outgoing {
 /// The requests that a node's host serves.
 #[derive(Debug, Default)]
 struct Served {
-    packets: BTreeMap<host::RequestId, Packet>,
+    packets: InOrder<host::RequestId, Packet>,
     next_request: host::RequestId,
 }
 
@@ -191,7 +192,7 @@ impl<W> Card<W> {
 
     /// Ends a request.
     fn over(&mut self, ticket: Ticket, answer: Answer, agenda: &mut impl Schedule<Step>) {
-        let Some(asked) = self.outgoing.asked.remove(&ticket) else { return };
+        let Some(asked) = self.outgoing.asked.remove(ticket) else { return };
         let (outcome, data) = match answer {
             Answer::Answered(status, data) => (Outcome::Done(status.into()), data),
             Answer::NoAnswer => (Outcome::Lost, Vec::new()),
@@ -224,8 +225,7 @@ impl<W> Card<W> {
 
     /// Puts the earliest time-out on the agenda.
     fn arm(&mut self, agenda: &mut impl Schedule<Step>) {
-        let due = self.requester.deadline();
-        if let Some(at) = due.filter(|&at| self.outgoing.timer.is_none_or(|armed| at < armed)) {
+        if let Some(at) = self.requester.deadline_before(self.outgoing.timer) {
             self.outgoing.timer = Some(at);
             agenda.schedule(at, Step::Timer { node: self.number });
         }
@@ -251,7 +251,7 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
     }
 
     fn respond(&mut self, request: host::RequestId, status: Status, data: Vec<u8>) {
-        let Some(packet) = self.served.packets.remove(&request) else { return };
+        let Some(packet) = self.served.packets.remove(request) else { return };
         let Some(command) = packet.command.response() else { return };
         self.outgoing.responses.push_back(Packet {
             target: packet.source,
@@ -283,7 +283,7 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
     }
 
     fn job_ended(&mut self, job: u64, result: Result<Vec<u8>, Failure>) {
-        if let Some((peer, number)) = self.mail.letters.remove(&job)
+        if let Some((peer, number)) = self.mail.letters.remove(job)
             && result.is_ok()
             && let Some(outbox) = self.mail.outboxes.get_mut(&peer)
         {
@@ -301,7 +301,7 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
         agenda: &mut impl Schedule<Step>,
     ) {
         let request = incoming.request;
-        let Some(packet) = self.served.packets.get(&request) else { return };
+        let Some(packet) = self.served.packets.get(request) else { return };
         let source = self.ids.number(packet.source).unwrap_or(u32::MAX);
         let mut space = NodeSpace { control: &mut self.control, memory, source };
         let answer = self.responder.handle(packet, &mut space);
@@ -459,7 +459,7 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
 
     fn send_ended(&mut self, send: SendId, end: SendEnd, agenda: &mut impl Schedule<Step>) {
         // A lost response needs no action: the requester asks again.
-        let Some(Sending::Request(id)) = self.outgoing.sends.remove(&send) else { return };
+        let Some(Sending::Request(id)) = self.outgoing.sends.remove(send) else { return };
         let ended = match end {
             SendEnd::Done => self.requester.echoed(agenda.now(), id),
             SendEnd::Lost => self.requester.lost(agenda.now(), id),
