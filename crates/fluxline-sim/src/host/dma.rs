@@ -1,8 +1,9 @@
 //! The DMA engine: descriptors in order, bursts over the bus, packets through the card.
 //!
 //! At any time one of its bursts is on the bus, and up to the configured number are between bus and
-//! network. The next descriptor begins when the previous one has been fetched (a write) or
-//! requested (a read) completely.
+//! network. The engine works on one block at a time, for its own time besides the bus; a read keeps
+//! its place until its bytes are in memory. The next descriptor begins when the previous one has
+//! been fetched (a write) or requested (a read) completely.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,8 +57,10 @@ pub(super) struct Engine {
     /// The call whose bursts are made now.
     current: Option<u64>,
     bursts: BTreeMap<u64, Burst>,
-    /// Number of reads that the network has not answered.
+    /// Number of reads that are not yet in memory.
     asked: u32,
+    /// The end of the engine's own work on the blocks so far.
+    own_free: Instant,
     /// True while a burst from memory is on the bus.
     on_bus: bool,
     /// True while a step is on the agenda.
@@ -190,11 +193,19 @@ impl Host {
         match descriptor.direction {
             Direction::Write => {
                 self.engine.on_bus = true;
-                let over = self.bus.read(self.now, bytes) + miss + self.config.engine.block;
+                let fetched = self.bus.read(self.now, bytes) + miss;
+                let over = self.engine_own(fetched);
                 self.schedule(over, Step::Burst(number));
             }
             Direction::Read => self.engine_ask(number, descriptor, offset, bytes),
         }
+    }
+
+    /// Adds the engine's own time for a block that is there at `from`; returns its end.
+    fn engine_own(&mut self, from: Instant) -> Instant {
+        let engine = &mut self.engine;
+        engine.own_free = engine.own_free.max(from) + self.config.engine.block;
+        engine.own_free
     }
 
     /// Requests a read's burst: selected bytes of a block of 16, or else the whole block of 64.
@@ -218,6 +229,7 @@ impl Host {
             }
             Direction::Read => {
                 let data = std::mem::take(&mut burst.data);
+                self.engine.asked -= 1;
                 self.reports.push_back(Report::Placed { address, data });
                 self.engine_burst_done(number);
             }
@@ -267,10 +279,9 @@ impl Host {
                 let skip = if block { (burst.offset % 64) as usize } else { 0 };
                 let from = data.into_iter().skip(skip).chain(std::iter::repeat(0));
                 burst.data = from.take(burst.bytes as usize).collect();
-                self.engine.asked -= 1;
-                let over = self.bus.write(self.now, burst.bytes) + self.config.engine.block;
+                let placed = self.bus.write(self.now, burst.bytes);
+                let over = self.engine_own(placed);
                 self.schedule(over, Step::Burst(number));
-                self.engine_go();
             }
         }
     }
