@@ -34,12 +34,13 @@ pub fn digits(value: f64) -> String {
 
 fn published(fact: &Fact) -> String {
     let (least, most) = (*fact.published.start(), *fact.published.end());
-    let range = match most {
-        most if least == most => format!("{least}"),
-        most if most.is_infinite() => format!("{least} or more"),
+    let number = match most {
+        most if least == most || most.is_infinite() => format!("{least}"),
         most => format!("{least} to {most}"),
     };
-    if fact.unit.is_empty() { range } else { format!("{range} {}", fact.unit) }
+    let unit = if fact.unit.is_empty() { String::new() } else { format!(" {}", fact.unit) };
+    let open = if most.is_infinite() { " or more" } else { "" };
+    format!("{number}{unit}{open}")
 }
 
 fn deviation(judged: &Judged) -> String {

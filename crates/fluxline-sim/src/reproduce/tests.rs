@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::pair::Pair;
-use super::sci::{stand_a, stand_b};
+use super::sci::{stand_a, stand_b, trams};
 use super::wire::{FixedLink, Link, link_lc1, link_lc2};
 use super::{Comparison, Fact, Judged, NUMBER, Origin, Parameter, SETS, SHAPE, Set, Verdict};
 use crate::host::{Call, preset};
@@ -57,6 +57,12 @@ fn a_fact_is_counted_once_and_has_one_verdict() {
 }
 
 #[test]
+fn every_verdict_is_counted() {
+    let counts = Verdict::ALL.map(|verdict| comparisons()[0].count(verdict));
+    assert_eq!(counts, [11, 17, 6], "predicted, calibrated, missed of the set sci");
+}
+
+#[test]
 fn calibrations_and_predictions_are_disjoint() {
     for comparison in comparisons() {
         let parameters = &comparison.parameters;
@@ -90,6 +96,15 @@ fn every_source_of_a_fact_is_listed() {
         }
         assert!(comparison.set.gaps.iter().all(|gap| known(gap.source)));
     }
+}
+
+/// docs/simulation/hosts.md has the sizes.
+#[test]
+fn dma_leaves_the_processor_more_time_from_some_size_on() {
+    let sizes = [trams::Way::UserDma, trams::Way::KernelDma].map(trams::crossing_bytes);
+    let sizes = sizes.map(|size| size.expect("a preset"));
+    println!("from user level {} B, through the kernel {} B", sizes[0], sizes[1]);
+    assert_eq!(sizes, [184.0, 936.0]);
 }
 
 #[test]

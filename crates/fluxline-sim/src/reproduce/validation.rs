@@ -192,7 +192,37 @@ fn knee() -> Result<Row, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::{Command, Config, Plan, all, measure, wide};
+
+    /// Returns the part of its bound that a hot sender of writes reaches; the others only answer.
+    fn hot_sender(nodes: u32, hop_symbols: u32, flow_control: bool) -> f64 {
+        let config = Config { pass_symbols: hop_symbols, ..wide(nodes, flow_control) };
+        let targets = vec![(1..nodes).collect()];
+        let plan = Plan { command: Command::Write64, targets, window: 64, gap: 0 };
+        let (rates, _) = measure(&config, plan).expect("a ring");
+        // A write with its idle, and the echo of an answer: 46 symbols for 64 bytes.
+        rates[0] * 46.0 / 64.0
+    }
+
+    /// docs/simulation/sci.md has the table and the rule.
+    #[test]
+    fn a_hot_sender_loses_by_the_length_of_the_ring_alone() {
+        for (nodes, hop, expected) in [
+            (16, 1, 0.92),
+            (16, 2, 0.88),
+            (8, 4, 0.89),
+            (16, 4, 0.79),
+            (8, 8, 0.80),
+            (16, 8, 0.70),
+            (8, 16, 0.70),
+            (4, 32, 0.69),
+        ] {
+            let part = hot_sender(nodes, hop, true);
+            println!("{nodes} nodes, hop {hop}: {part:.3}");
+            assert!((part - expected).abs() < 0.025, "{nodes} nodes, hop {hop}: {part:.3}");
+        }
+        assert!(hot_sender(16, 4, false) > 0.99, "only flow control costs");
+    }
 
     /// The present results, misses included: a change of any must be noticed.
     #[test]

@@ -239,7 +239,10 @@ const CARD: &[Quantity] = &[
         value: posting,
         marks: &[
             mark(&[A], Origin::Published, "DMOVE64; free at once: Dolphin's header"),
-            mark(&[B], Origin::Assumed, "against the paper's DMOVE64: see the variants"),
+            Mark {
+                facts: &[&facts::SMALL_BLOCKS, &facts::LINEAR],
+                ..mark(&[B], Origin::Calibrated, "against DMOVE64 in the paper: see the variants")
+            },
             mark(&[Trams], Origin::Background, "the card's default"),
         ],
     },

@@ -9,7 +9,7 @@ use super::super::figure::{Axis, Curve, Figure, bytes_axis, points, rate_axis, t
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
 use super::facts;
-use crate::host::{Call, Descriptor, Direction, Level, Notice, preset};
+use crate::host::{Call, Config, Descriptor, Direction, Level, Notice, preset};
 
 /// Block sizes \[byte\].
 const SIZES: [u32; 10] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -21,7 +21,16 @@ const QUEUE: usize = 256;
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
 pub fn queue_us(direction: Direction, bytes: u32, blocks: usize) -> Result<f64, BadStand> {
-    let mut pair = Pair::new(&preset::test_stand_a(), link_lc1())?;
+    queue_of_us(&preset::test_stand_a(), direction, bytes, blocks)
+}
+
+fn queue_of_us(
+    config: &Config,
+    direction: Direction,
+    bytes: u32,
+    blocks: usize,
+) -> Result<f64, BadStand> {
+    let mut pair = Pair::new(config, link_lc1())?;
     let block = |number: usize| {
         let offset = number as u64 * u64::from(bytes) % 65_536;
         Descriptor { direction, to: 1, offset, address: offset, bytes }
@@ -31,6 +40,17 @@ pub fn queue_us(direction: Direction, bytes: u32, blocks: usize) -> Result<f64, 
     let begin = pair.now();
     let (end, _) = pair.complete(call);
     Ok(end.since(begin).as_us())
+}
+
+/// Returns the ratio of the rates of long writes and reads with a number of reads at once.
+///
+/// # Errors
+/// [`BadStand`]: the number is 0.
+pub fn read_ratio(reads_outstanding: u32) -> Result<f64, BadStand> {
+    let mut config = preset::test_stand_a();
+    config.engine.reads_outstanding = reads_outstanding;
+    let us = |direction| queue_of_us(&config, direction, 4096, QUEUE);
+    Ok(us(Direction::Read)? / us(Direction::Write)?)
 }
 
 fn curve(
