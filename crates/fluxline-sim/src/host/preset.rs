@@ -131,7 +131,7 @@ pub fn test_stand_a() -> Config {
         },
         software: Software {
             // The sum of the next two and the kick: calibrated on figure 8 (10 us set-up).
-            kernel_entry: Duration::from_ns(3_200),
+            kernel_entry: Duration::from_ns(2_950),
             kernel_return: Duration::from_ns(2_000),
             // Background: 10 to 30 us from interrupt to program.
             interrupt: Duration::from_us(15),
