@@ -126,7 +126,7 @@ pub fn test_stand_a() -> Config {
             start: Duration::from_ns(300),
             block: ENGINE_BLOCK,
             writes_outstanding: 8,
-            // Calibrated on figure 7: with 2, writes are 1.9 times as fast as reads.
+            // Calibrated on figure 7: with 2, writes are 2.4 times as fast as reads.
             reads_outstanding: 1,
         },
         software: Software {
