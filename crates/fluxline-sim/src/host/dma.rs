@@ -2,8 +2,8 @@
 //!
 //! At any time one of its bursts is on the bus, and up to the configured number are between bus and
 //! network. The engine works on one block at a time: on the bus, and for its own time behind it. A
-//! read keeps its place until its bytes are in memory. The next descriptor begins when the previous one has
-//! been fetched (a write) or requested (a read) completely.
+//! read keeps its place until its bytes are in memory. The next descriptor begins when the previous
+//! one has been fetched (a write) or requested (a read) completely.
 
 use std::collections::{BTreeMap, VecDeque};
 

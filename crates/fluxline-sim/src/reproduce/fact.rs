@@ -1,8 +1,6 @@
-//! Facts: statements of papers as data, and the one place that judges a model by them.
+//! Facts: statements of papers as data, joined with a model's numbers.
 
 use std::ops::RangeInclusive;
-
-use super::parameter::Parameter;
 
 /// Largest deviation at which a number counts as reproduced.
 pub const NUMBER: f64 = 0.10;
@@ -35,45 +33,6 @@ pub struct Finding {
     pub fact: &'static Fact,
     /// The model's number.
     pub model: f64,
-}
-
-/// The judgement of a fact: exactly one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The model agrees, and no parameter was chosen from the fact.
-    Predicted,
-    /// The model agrees, and a parameter was chosen from the fact: agreement proves nothing.
-    Calibrated,
-    /// The model disagrees.
-    Missed,
-}
-
-impl Verdict {
-    /// All verdicts, in the order of the columns.
-    pub const ALL: [Verdict; 3] = [Verdict::Predicted, Verdict::Calibrated, Verdict::Missed];
-
-    /// Returns the name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Predicted => "predicted",
-            Verdict::Calibrated => "calibrated",
-            Verdict::Missed => "missed",
-        }
-    }
-}
-
-/// A judged fact.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// The fact and the model's number.
-    pub finding: Finding,
-    /// The deviation from the published range, as a fraction of its nearer end.
-    pub deviation: f64,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The parameters that were chosen from the fact, as `machine: name`.
-    pub chosen: Vec<String>,
 }
 
 impl Fact {
@@ -115,19 +74,5 @@ impl Finding {
     #[must_use]
     pub fn holds(&self) -> bool {
         self.deviation().abs() <= self.fact.tolerance
-    }
-
-    /// Judges the fact. Whether it is calibrated follows from the parameters alone, so a fact
-    /// cannot be a calibration and a prediction.
-    #[must_use]
-    pub fn judge(self, parameters: &[Parameter]) -> Judged {
-        let from_it = parameters.iter().filter(|one| one.chosen_from(self.fact));
-        let chosen: Vec<String> = from_it.map(Parameter::full_name).collect();
-        let verdict = match (self.holds(), chosen.is_empty()) {
-            (false, _) => Verdict::Missed,
-            (true, true) => Verdict::Predicted,
-            (true, false) => Verdict::Calibrated,
-        };
-        Judged { finding: self, deviation: self.deviation(), verdict, chosen }
     }
 }

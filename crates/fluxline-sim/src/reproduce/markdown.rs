@@ -7,6 +7,9 @@ use fluxline_report::{Cell, Table};
 use super::set::Comparison;
 use super::tables;
 
+/// Columns of running text.
+const COLUMNS: usize = 100;
+
 const INTRODUCTION: &str = "\
 # Fidelity of the models
 
@@ -39,12 +42,14 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
     let mut page = INTRODUCTION.to_string();
     for comparison in comparisons {
         let set = comparison.set;
-        let _ = write!(page, "\n## {}: {}\n\n{}\n\n", set.name, set.title, comparison.verdict());
+        let _ = write!(page, "\n## {}: {}\n\n", set.name, set.title);
+        page += &paragraph(&comparison.verdict());
         page += &table(&tables::facts(comparison));
         page += "\n### What the papers say and the model cannot\n\n";
         page += &table(&tables::gaps(comparison));
         for trials in &comparison.trials {
-            let _ = write!(page, "\n### {}\n\n{}\n\n", trials.title, trials.text);
+            let _ = write!(page, "\n### {}\n\n", trials.title);
+            page += &paragraph(trials.text);
             page += &table(&tables::trials(trials));
         }
         page += "\n### Parameters and their origins\n\n";
@@ -55,6 +60,23 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
         page += &table(&tables::sources(comparison));
     }
     page
+}
+
+/// Returns a text in lines of the manual's width, and an empty line.
+fn paragraph(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, String::len);
+        if line > 0 && line + 1 + word.len() > COLUMNS {
+            lines.push(String::new());
+        }
+        if let Some(last) = lines.last_mut() {
+            let space = if last.is_empty() { "" } else { " " };
+            last.push_str(space);
+            last.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n\n"
 }
 
 fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {

@@ -7,21 +7,25 @@
 
 mod fact;
 mod figure;
+mod judge;
 mod markdown;
 mod page;
 pub mod pair;
 mod parameter;
 pub mod sci;
 mod set;
+mod sets;
 mod tables;
 #[cfg(test)]
 mod tests;
 pub mod validation;
 pub mod wire;
 
-pub use fact::{Fact, Finding, Judged, NUMBER, SHAPE, Verdict};
+pub use fact::{Fact, Finding, NUMBER, SHAPE};
 pub use figure::{Axis, Curve, Figure, Point};
+pub use judge::{Judged, Verdict};
 pub use markdown::markdown;
 pub use page::page;
 pub use parameter::{Origin, Parameter};
-pub use set::{Comparison, Gap, Run, SETS, Set, Source, Trials, UnknownSet};
+pub use set::{Comparison, Gap, Run, Set, Source, Trials};
+pub use sets::{SETS, UnknownSet};

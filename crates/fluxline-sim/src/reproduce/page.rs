@@ -2,8 +2,9 @@
 
 use fluxline_report::{Axis, Block, Curve, Headline, Page, Plot, Scale, Section, Style};
 
-use super::fact::{NUMBER, Verdict};
+use super::fact::NUMBER;
 use super::figure::{self, Figure};
+use super::judge::Verdict;
 use super::set::{Comparison, Trials};
 use super::tables;
 

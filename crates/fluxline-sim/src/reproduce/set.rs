@@ -1,10 +1,10 @@
 //! Sets of published experiments: for each family of networks, the facts, figures and parameters.
 
-use super::fact::{Finding, Judged, Verdict};
+use super::fact::Finding;
 use super::figure::Figure;
+use super::judge::{Judged, Verdict};
 use super::pair::BadStand;
 use super::parameter::Parameter;
-use super::sci;
 
 /// A paper or another document.
 #[derive(Debug)]
@@ -66,39 +66,14 @@ pub struct Set {
     pub run: fn() -> Result<Run, BadStand>,
 }
 
-/// All sets.
-pub const SETS: [&Set; 1] = [&sci::SET];
-
-/// The error of an unknown set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no set `{name}` of published experiments; give one of: {}", names())]
-pub struct UnknownSet {
-    /// The name that was given.
-    pub name: String,
-}
-
-/// Returns the names of all sets.
-fn names() -> String {
-    SETS.map(|set| set.name).join(", ")
-}
-
 impl Set {
-    /// Returns the set of a name.
-    ///
-    /// # Errors
-    /// [`UnknownSet`]; it lists all sets.
-    pub fn named(name: &str) -> Result<&'static Set, UnknownSet> {
-        let found = SETS.into_iter().find(|set| set.name == name);
-        found.ok_or_else(|| UnknownSet { name: name.to_string() })
-    }
-
     /// Runs the models and judges each fact.
     ///
     /// # Errors
     /// [`BadStand`]: a preset is invalid (a defect).
     pub fn compare(&'static self) -> Result<Comparison, BadStand> {
         let Run { figures, findings, parameters, trials } = (self.run)()?;
-        let facts = findings.into_iter().map(|finding| finding.judge(&parameters)).collect();
+        let facts = findings.into_iter().map(|finding| Judged::of(finding, &parameters)).collect();
         Ok(Comparison { set: self, figures, facts, parameters, trials })
     }
 }

@@ -2,7 +2,8 @@
 
 use fluxline_report::{Cell, Table};
 
-use super::fact::{Fact, Judged, Verdict};
+use super::fact::Fact;
+use super::judge::{Judged, Verdict};
 use super::parameter::{Origin, Parameter};
 use super::set::{Comparison, Gap, Source, Trials};
 

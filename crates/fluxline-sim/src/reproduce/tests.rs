@@ -221,13 +221,13 @@ fn a_fact_is_calibrated_exactly_if_a_parameter_names_it() {
         Parameter::new("a machine", "a cost", "1 us".to_string()).from(Origin::Assumed, "none");
     let chosen = free.clone().from(Origin::Calibrated, "the range").fixed_by(FROM_RANGE);
     let verdict = |model: f64, parameter: &Parameter| {
-        RANGE.model(model).judge(std::slice::from_ref(parameter)).verdict
+        Judged::of(RANGE.model(model), std::slice::from_ref(parameter)).verdict
     };
     assert_eq!(verdict(2.5, &free), Verdict::Predicted);
     assert_eq!(verdict(2.5, &chosen), Verdict::Calibrated);
     assert_eq!(verdict(9.0, &free), Verdict::Missed);
     assert_eq!(verdict(9.0, &chosen), Verdict::Missed);
-    let judged = RANGE.model(2.5).judge(&[chosen, free]);
+    let judged = Judged::of(RANGE.model(2.5), &[chosen, free]);
     assert_eq!(judged.chosen, ["a machine: a cost"]);
 }
 

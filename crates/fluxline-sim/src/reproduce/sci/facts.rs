@@ -258,7 +258,7 @@ pub static SCI_REVERSED: Fact = Fact {
     published: 0.0..=1.0,
     tolerance: SHAPE,
 };
-/// "Significant" is no number: 5 % is assumed.
+/// "Significant" has no number: 5 % is assumed.
 pub static USER_BEATS_KERNEL: Fact = Fact {
     id: "trams-levels",
     source: TRAMS,
