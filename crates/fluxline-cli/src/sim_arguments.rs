@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fluxline_sim::core::dump::LIMIT_BYTES;
+use fluxline_sim::reproduce::Set;
 
 /// `fluxline sim`.
 #[derive(Debug, Subcommand)]
@@ -17,8 +18,8 @@ pub enum SimCommand {
     )]
     Run(SimRunArguments),
     /// Repeat published experiments on models of their machines, and compare the results
-    #[command(subcommand)]
-    Reproduce(ReproduceCommand),
+    #[command(after_help = "Example: fluxline sim reproduce sci --report sci.html")]
+    Reproduce(ReproduceArguments),
     /// List the networks that scenarios can name, with their speeds and delays
     #[command(after_help = "Example: fluxline sim presets")]
     Presets,
@@ -64,17 +65,15 @@ pub struct SimRunArguments {
 }
 
 /// `fluxline sim reproduce`.
-#[derive(Debug, Subcommand)]
-pub enum ReproduceCommand {
-    /// SCINET's figures and Trams' comparison, on SCI cards of the 1990s
-    #[command(after_help = "Example: fluxline sim reproduce sci --report sci.html")]
-    Sci(ReproduceArguments),
-}
-
-/// `fluxline sim reproduce sci`.
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
+    /// The set of experiments: sci; default: all sets
+    #[arg(value_parser = Set::named)]
+    pub set: Option<&'static Set>,
     /// Write the comparison as an HTML page
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Write the comparison as the manual's page on fidelity
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }

@@ -98,7 +98,7 @@ fn main() {
     let network = sci::Config::lc2(5);
     let found = clock::measure(&network, &config, 0.3, Duration::from_us(20_000)).expect("it runs");
     println!("{} clock {}", found.fingerprint, found.largest_ps());
-    for figure in reproduce::all().expect("the presets") {
-        println!("{figure:?}");
+    for set in reproduce::SETS {
+        println!("{:?}", set.compare().expect("the presets"));
     }
 }

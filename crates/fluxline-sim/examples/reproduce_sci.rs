@@ -1,8 +1,9 @@
-//! Prints what two papers on SCI measured beside what the models of their machines say.
+//! Prints the published numbers of SCI beside those of the models: the facts, each predicted,
+//! calibrated or missed, and with `--curves` the figures.
 //!
 //! `cargo run --release -p fluxline-sim --example reproduce_sci [-- --curves]`
 
-use fluxline_sim::reproduce::{self, Fact, Figure, Kind};
+use fluxline_sim::reproduce::{Figure, Judged, Set};
 
 fn main() {
     let curves = match std::env::args().nth(1).as_deref() {
@@ -13,55 +14,38 @@ fn main() {
             std::process::exit(2);
         }
     };
-    match reproduce::all() {
-        Ok(figures) => print(&figures, curves),
-        Err(problem) => {
-            eprintln!("reproduce_sci: a preset cannot be: {problem}");
-            std::process::exit(1);
-        }
+    let comparison = match Set::named("sci").map(Set::compare) {
+        Ok(Ok(comparison)) => comparison,
+        Ok(Err(problem)) => fail(&problem),
+        Err(problem) => fail(&problem),
+    };
+    comparison.facts.iter().for_each(print_fact);
+    println!("\n{}", comparison.verdict());
+    if curves {
+        comparison.figures.iter().for_each(print_curves);
     }
 }
 
-fn print(figures: &[Figure], curves: bool) {
-    for figure in figures {
-        println!("\n{}: {}", figure.id, figure.title);
-        println!("  {:>16} {:>10} {:>8}  {:<10}  fact", "paper", "model", "off by", "");
-        figure.facts.iter().for_each(print_fact);
-        if curves {
-            print_curves(figure);
-        }
-    }
-    let facts: Vec<&Fact> = figures.iter().flat_map(|figure| &figure.facts).collect();
-    let count = |of: fn(&Fact) -> bool| facts.iter().filter(|fact| of(fact)).count();
+fn fail(problem: &dyn std::fmt::Display) -> ! {
+    eprintln!("reproduce_sci: {problem}");
+    std::process::exit(1);
+}
+
+fn print_fact(judged: &Judged) {
+    let fact = judged.finding.fact;
     println!(
-        "\n{} facts: {} held, of these {} by calibration; {} missed",
-        facts.len(),
-        count(|fact| fact.holds),
-        count(|fact| fact.holds && fact.calibrated),
-        count(|fact| !fact.holds)
+        "{:<10} {:>10.2} {:<4} of {:?}, {}: {}",
+        judged.verdict.name(),
+        judged.finding.model,
+        fact.unit,
+        fact.published,
+        fact.place,
+        fact.statement
     );
 }
 
-fn print_fact(fact: &Fact) {
-    let (least, most) = (*fact.paper.start(), *fact.paper.end());
-    let paper = match most {
-        most if least == most => format!("{least}"),
-        most if most.is_infinite() => format!(">= {least}"),
-        most => format!("{least} to {most}"),
-    };
-    let verdict = match (fact.holds, fact.calibrated) {
-        (true, false) => "held",
-        (true, true) => "calibrated",
-        (false, _) => "MISSED",
-    };
-    let deviation = match fact.kind {
-        Kind::Number => format!("{:+.1} %", fact.deviation * 100.0),
-        Kind::Shape => String::from("-"),
-    };
-    println!("  {paper:>16} {:>10.2} {deviation:>8}  {verdict:<10}  {}", fact.model, fact.text);
-}
-
 fn print_curves(figure: &Figure) {
+    println!("\n{}: {}", figure.id, figure.title);
     println!(
         "  x: {} [{}], y: {} [{}]",
         figure.x.label, figure.x.unit, figure.y.label, figure.y.unit

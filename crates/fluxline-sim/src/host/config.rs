@@ -135,7 +135,7 @@ pub struct Engine {
     pub block: Duration,
     /// Number of streams that it writes with at once.
     pub writes_outstanding: u32,
-    /// Most reads that may wait for the network's answer.
+    /// Most reads between their request and the memory.
     pub reads_outstanding: u32,
 }
 

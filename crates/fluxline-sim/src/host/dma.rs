@@ -1,8 +1,9 @@
 //! The DMA engine: descriptors in order, bursts over the bus, packets through the card.
 //!
 //! At any time one of its bursts is on the bus, and up to the configured number are between bus and
-//! network. The next descriptor begins when the previous one has been fetched (a write) or
-//! requested (a read) completely.
+//! network. The engine works on one block at a time: on the bus, and for its own time behind it. A
+//! read keeps its place until its bytes are in memory. The next descriptor begins when the previous
+//! one has been fetched (a write) or requested (a read) completely.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,10 +57,12 @@ pub(super) struct Engine {
     /// The call whose bursts are made now.
     current: Option<u64>,
     bursts: BTreeMap<u64, Burst>,
-    /// Number of reads that the network has not answered.
+    /// Number of reads that are not yet in memory.
     asked: u32,
-    /// True while a burst from memory is on the bus.
-    on_bus: bool,
+    /// Answered reads that wait for the bus.
+    answered: VecDeque<u64>,
+    /// True while it works on a block: on the bus, or for its own time.
+    on_block: bool,
     /// True while a step is on the agenda.
     stepping: bool,
     numbers: u64,
@@ -129,9 +132,13 @@ impl Host {
         self.engine_go();
     }
 
-    /// Begins as much as possible: descriptors, or the next burst of the current one.
+    /// Begins as much as possible: answered reads, descriptors, the next burst of the current one.
     fn engine_go(&mut self) {
-        while !self.engine.stepping && !self.engine.on_bus {
+        while !self.engine.stepping && !self.engine.on_block {
+            if let Some(number) = self.engine.answered.pop_front() {
+                self.engine_place(number);
+                continue;
+            }
             let Some(number) = self.engine.current else {
                 if !self.engine_next() {
                     return;
@@ -189,12 +196,20 @@ impl Host {
         self.engine.bursts.insert(number, burst);
         match descriptor.direction {
             Direction::Write => {
-                self.engine.on_bus = true;
+                self.engine.on_block = true;
                 let over = self.bus.read(self.now, bytes) + miss + self.config.engine.block;
                 self.schedule(over, Step::Burst(number));
             }
             Direction::Read => self.engine_ask(number, descriptor, offset, bytes),
         }
+    }
+
+    /// Puts the bytes of an answered read on the bus.
+    fn engine_place(&mut self, number: u64) {
+        let Some(burst) = self.engine.bursts.get(&number) else { return };
+        self.engine.on_block = true;
+        let over = self.bus.write(self.now, burst.bytes) + self.config.engine.block;
+        self.schedule(over, Step::Burst(number));
     }
 
     /// Requests a read's burst: selected bytes of a block of 16, or else the whole block of 64.
@@ -213,11 +228,13 @@ impl Host {
         let (address, bytes) = (burst.address, burst.bytes);
         match active.descriptor.direction {
             Direction::Write => {
-                self.engine.on_bus = false;
+                self.engine.on_block = false;
                 self.reports.push_back(Report::Fetch { fetch: number, address, bytes });
             }
             Direction::Read => {
                 let data = std::mem::take(&mut burst.data);
+                self.engine.asked -= 1;
+                self.engine.on_block = false;
                 self.reports.push_back(Report::Placed { address, data });
                 self.engine_burst_done(number);
             }
@@ -267,9 +284,7 @@ impl Host {
                 let skip = if block { (burst.offset % 64) as usize } else { 0 };
                 let from = data.into_iter().skip(skip).chain(std::iter::repeat(0));
                 burst.data = from.take(burst.bytes as usize).collect();
-                self.engine.asked -= 1;
-                let over = self.bus.write(self.now, burst.bytes) + self.config.engine.block;
-                self.schedule(over, Step::Burst(number));
+                self.engine.answered.push_back(number);
                 self.engine_go();
             }
         }

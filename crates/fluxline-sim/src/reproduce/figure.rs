@@ -1,9 +1,6 @@
-//! Figures: curves of a model, compared with the statements of a paper.
+//! Figures: curves of a model, with the numbers that a paper gives for them.
 
-use std::ops::RangeInclusive;
-
-/// Largest deviation at which a number counts as reproduced.
-pub const TOLERANCE: f64 = 0.10;
+use super::fact::Fact;
 
 /// An axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,34 +22,13 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// The kind of a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number: it holds within [`TOLERANCE`] of the paper's range.
-    Number,
-    /// The shape of a curve: the fact's text defines when it holds.
-    Shape,
-}
-
-/// A statement of the paper, with the model's result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
-    /// The statement, with its unit.
-    pub text: &'static str,
-    /// The paper's number, as a range.
-    pub paper: RangeInclusive<f64>,
-    /// The model's number.
-    pub model: f64,
-    /// The deviation from the paper's range, as a fraction of the nearer end.
-    pub deviation: f64,
-    /// The kind of statement.
-    pub kind: Kind,
-    /// True if the model agrees.
-    pub holds: bool,
-    /// True if a constant of the model was chosen to match it.
-    pub calibrated: bool,
-    /// The fact's position on the figure's horizontal axis, if the fact is a point of the figure.
-    pub x: Option<f64>,
+/// A fact that is a point of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// The position on the horizontal axis.
+    pub x: f64,
+    /// The fact.
+    pub fact: &'static Fact,
 }
 
 /// A published figure, reproduced by the model.
@@ -68,47 +44,8 @@ pub struct Figure {
     pub y: Axis,
     /// The curves of the model.
     pub curves: Vec<Curve>,
-    /// The paper's statements about it.
-    pub facts: Vec<Fact>,
-}
-
-impl Fact {
-    /// Makes a fact that is a number.
-    #[must_use]
-    pub fn number(text: &'static str, paper: RangeInclusive<f64>, model: f64) -> Fact {
-        let deviation = deviation(&paper, model);
-        let holds = deviation.abs() <= TOLERANCE;
-        let kind = Kind::Number;
-        Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
-    }
-
-    /// Makes a fact that is a shape: the text names the number that decides, and `paper` is its
-    /// range.
-    #[must_use]
-    pub fn shape(text: &'static str, paper: RangeInclusive<f64>, model: f64) -> Fact {
-        let holds = paper.contains(&model);
-        let deviation = deviation(&paper, model);
-        let kind = Kind::Shape;
-        Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
-    }
-
-    /// Marks the fact as one that a constant was chosen to match.
-    #[must_use]
-    pub fn calibrated(self) -> Fact {
-        Fact { calibrated: true, ..self }
-    }
-
-    /// Marks the fact as a point of the figure at `x`.
-    #[must_use]
-    pub fn at(self, x: u32) -> Fact {
-        Fact { x: Some(f64::from(x)), ..self }
-    }
-}
-
-/// Returns the deviation from a range, as a fraction of the nearer end; inside: 0.
-fn deviation(paper: &RangeInclusive<f64>, model: f64) -> f64 {
-    let near = model.clamp(*paper.start(), *paper.end());
-    if near == 0.0 { model } else { (model - near) / near }
+    /// The paper's numbers that are points of it.
+    pub points: Vec<Point>,
 }
 
 impl Curve {
@@ -134,16 +71,23 @@ impl Curve {
 }
 
 impl Figure {
-    /// Returns the paper's numbers that are points of the figure, by x; a range gives both its
-    /// ends.
+    /// Returns the paper's numbers, by x; a range gives both its ends.
     #[must_use]
     pub fn published(&self) -> Vec<(f64, f64)> {
-        let of = |fact: &Fact| fact.x.map(|x| [(x, *fact.paper.start()), (x, *fact.paper.end())]);
-        let mut points: Vec<(f64, f64)> = self.facts.iter().filter_map(of).flatten().collect();
+        let ends = |point: &Point| {
+            let range = &point.fact.published;
+            [(point.x, *range.start()), (point.x, *range.end())]
+        };
+        let mut points: Vec<(f64, f64)> = self.points.iter().flat_map(ends).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
         points.dedup();
         points
     }
+}
+
+/// Makes the points of a figure from positions \[B\] and facts.
+pub(super) fn points<const N: usize>(points: [(u32, &'static Fact); N]) -> Vec<Point> {
+    points.map(|(x, fact)| Point { x: f64::from(x), fact }).to_vec()
 }
 
 /// Returns a logarithmic axis of block sizes.

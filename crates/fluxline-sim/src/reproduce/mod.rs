@@ -1,31 +1,31 @@
 //! Published experiments, run on models of their machines: the papers' results compared with the
 //! models'.
 //!
-//! A fact that a model misses is shown as missed. A fact is marked *calibrated* if a constant was
-//! chosen to match it: its agreement proves nothing.
+//! A [`Fact`] is data: source, statement, number, unit, tolerance. A [`Parameter`] names the facts
+//! that it was chosen from; these facts are calibrated, all others are predicted or missed. To add
+//! a paper, write its facts, its parameters and a model, and list its [`Set`] in [`SETS`].
 
+mod fact;
 mod figure;
+mod judge;
+mod markdown;
 mod page;
 pub mod pair;
-pub mod scinet;
+mod parameter;
+pub mod sci;
+mod set;
+mod sets;
+mod tables;
 #[cfg(test)]
 mod tests;
-pub mod trams;
 pub mod validation;
 pub mod wire;
 
-use pair::BadStand;
-
-pub use figure::{Axis, Curve, Fact, Figure, Kind, TOLERANCE};
+pub use fact::{Fact, Finding, NUMBER, SHAPE};
+pub use figure::{Axis, Curve, Figure, Point};
+pub use judge::{Judged, Verdict};
+pub use markdown::markdown;
 pub use page::page;
-
-/// Returns all figures, in the order of the papers.
-///
-/// # Errors
-/// [`BadStand`]: a preset is invalid (a defect).
-pub fn all() -> Result<Vec<Figure>, BadStand> {
-    let mut figures = scinet::stand_a::figures()?;
-    figures.extend(scinet::stand_b::figures()?);
-    figures.extend(trams::figures()?);
-    Ok(figures)
-}
+pub use parameter::{Origin, Parameter};
+pub use set::{Comparison, Gap, Run, Set, Source, Trials};
+pub use sets::{SETS, UnknownSet};

@@ -1,47 +1,69 @@
-//! The page of the published experiments: the figures of the papers and of the models.
+//! The page of the published experiments: facts, parameters, variants and figures.
 
-use fluxline_report::{
-    Axis, Block, Cell, Curve, Headline, Page, Plot, Scale, Section, Style, Table,
-};
+use fluxline_report::{Axis, Block, Curve, Headline, Page, Plot, Scale, Section, Style};
 
-use super::figure::{self, Fact, Figure, Kind, TOLERANCE};
+use super::fact::NUMBER;
+use super::figure::{self, Figure};
+use super::judge::Verdict;
+use super::set::{Comparison, Trials};
+use super::tables;
 
-/// Makes the page of some figures, with counts of held, calibrated and missed facts.
+/// Makes the page of some comparisons.
 #[must_use]
-pub fn page(figures: &[Figure]) -> Page {
-    let facts: Vec<&Fact> = figures.iter().flat_map(|figure| &figure.facts).collect();
-    let count = |of: fn(&Fact) -> bool| facts.iter().filter(|fact| of(fact)).count();
-    let held = count(|fact| fact.holds && !fact.calibrated);
-    let calibrated = count(|fact| fact.holds && fact.calibrated);
-    let missed = count(|fact| !fact.holds);
-    let headline = |label: &str, value: usize, note: &str| Headline {
-        label: label.to_string(),
-        value: value.to_string(),
-        note: note.to_string(),
-    };
+pub fn page(comparisons: &[Comparison]) -> Page {
+    let headlines = Verdict::ALL.map(|verdict| {
+        let count: usize = comparisons.iter().map(|one| one.count(verdict)).sum();
+        Headline {
+            label: verdict.name().to_string(),
+            value: count.to_string(),
+            note: note(verdict).to_string(),
+        }
+    });
+    let mut verdicts: Vec<String> = comparisons.iter().map(Comparison::verdict).collect();
+    verdicts.push(format!("A number holds within {:.0} % of its range.", 100.0 * NUMBER));
     Page {
-        title: "SCI: what was published, and what the models say".to_string(),
-        subtitle: format!(
-            "SCINET's figures 7 to 16 and Trams' comparison; fluxline {}",
-            env!("CARGO_PKG_VERSION")
-        ),
-        headlines: vec![
-            headline("held", held, "predicted: no constant was chosen from them"),
-            headline("calibrated", calibrated, "a constant was chosen from them"),
-            headline("missed", missed, "outside the tolerance"),
-        ],
-        verdict: format!(
-            "Of {} published facts {held} are predicted, {calibrated} are met by calibration, and \
-             {missed} are missed. A number holds within {:.0} % of the published range.",
-            facts.len(),
-            100.0 * TOLERANCE
-        ),
-        sections: figures.iter().map(section).collect(),
+        title: "Published experiments and the models".to_string(),
+        subtitle: format!("fluxline {}", env!("CARGO_PKG_VERSION")),
+        headlines: headlines.to_vec(),
+        verdict: verdicts.join(" "),
+        sections: comparisons.iter().flat_map(sections).collect(),
         ..Page::default()
     }
 }
 
-fn section(figure: &Figure) -> Section {
+fn note(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Predicted => "no parameter was chosen from them",
+        Verdict::Calibrated => "a parameter was chosen from them",
+        Verdict::Missed => "outside the tolerance",
+    }
+}
+
+fn sections(comparison: &Comparison) -> Vec<Section> {
+    let section = |title: String, text: &str, blocks: Vec<Block>| Section {
+        title,
+        text: text.to_string(),
+        blocks,
+        ..Section::default()
+    };
+    let facts = [tables::facts(comparison), tables::gaps(comparison), tables::sources(comparison)];
+    let title = format!("{}: {}", comparison.set.name, comparison.set.title);
+    let mut all = vec![section(title, "", facts.map(Block::Table).to_vec())];
+    let parameters = [tables::origins(comparison), tables::parameters(comparison)];
+    let parameters = parameters.map(Block::Table).to_vec();
+    all.push(section("Parameters and their origins".to_string(), "", parameters));
+    all.extend(comparison.trials.iter().map(|trials: &Trials| {
+        let table = Block::Table(tables::trials(trials));
+        section(trials.title.to_string(), trials.text, vec![table])
+    }));
+    all.extend(comparison.figures.iter().map(|figure| {
+        let title = format!("{}: {}", figure.id, figure.title);
+        section(title, "", vec![Block::Plot(plot(figure))])
+    }));
+    all
+}
+
+fn plot(figure: &Figure) -> Plot {
     let axis = |axis: &figure::Axis| Axis {
         label: axis.label.to_string(),
         unit: axis.unit.to_string(),
@@ -60,7 +82,7 @@ fn section(figure: &Figure) -> Section {
         style: Style::Points,
     };
     let published = Some(published).filter(|curve| !curve.points.is_empty());
-    let plot = Plot {
+    Plot {
         title: match published {
             Some(_) => "The model, and the numbers of the paper".to_string(),
             None => "The model".to_string(),
@@ -69,41 +91,5 @@ fn section(figure: &Figure) -> Section {
         y: axis(&figure.y),
         curves: figure.curves.iter().map(curve).chain(published).collect(),
         marks: Vec::new(),
-    };
-    let columns = ["fact", "published", "model", "off by", "holds"];
-    let table = Table {
-        title: "What was published".to_string(),
-        columns: columns.map(str::to_string).to_vec(),
-        rows: figure.facts.iter().map(row).collect(),
-    };
-    Section {
-        title: format!("{}: {}", figure.id, figure.title),
-        text: String::new(),
-        blocks: vec![Block::Plot(plot), Block::Table(table)],
-        ..Section::default()
     }
-}
-
-fn row(fact: &Fact) -> Vec<Cell> {
-    let (least, most) = (*fact.paper.start(), *fact.paper.end());
-    let published = match most {
-        most if least == most => format!("{least}"),
-        most if most.is_infinite() => format!("≥ {least}"),
-        most => format!("{least} to {most}"),
-    };
-    let off = match fact.kind {
-        Kind::Number => format!("{:+.1} %", 100.0 * fact.deviation),
-        Kind::Shape => "shape".to_string(),
-    };
-    vec![
-        Cell::Text(fact.text.to_string()),
-        Cell::Number(published),
-        Cell::Number(format!("{:.2}", fact.model)),
-        Cell::Number(off),
-        match (fact.holds, fact.calibrated) {
-            (true, false) => Cell::Good("held".to_string()),
-            (true, true) => Cell::Text("calibrated".to_string()),
-            (false, _) => Cell::Bad("missed".to_string()),
-        },
-    ]
 }

@@ -116,35 +116,62 @@ fn fairness() -> Result<Row, ConfigError> {
     Ok(Row::new("V4", "least over most, nobody sends to node 0", 0.9..=1.0, least / most))
 }
 
+/// Totals of uniform loads \[MB/s\]: writes of 64 B, 8 open at once.
+pub(super) struct Totals {
+    /// 10 nodes on a ring, LC-1.
+    pub lc1_ring: f64,
+    /// 8 nodes behind a switch of 4 ports, LC-1.
+    pub lc1_switch: f64,
+    /// 8 hosts of 80 MB/s on a ring, LC-2.
+    pub lc2_ring: f64,
+    /// The same behind a switch of 4 ports.
+    pub lc2_switch: f64,
+}
+
+/// A switch of four ports with two nodes each.
+const SWITCH: Topology = Topology::Switch { ports: 4, per_ringlet: 2 };
+/// A host moves 64 bytes at 80 MB/s each way: 160 symbols of 5 ns.
+const HOST_GAP: u64 = 160;
+
+fn writes(nodes: u32, gap: u64) -> Plan {
+    Plan { command: Command::Write64, targets: uniform(nodes), window: 8, gap }
+}
+
+/// Measures the totals.
+pub(super) fn totals() -> Result<Totals, ConfigError> {
+    Ok(Totals {
+        lc1_ring: total(&Config::lc1(10), writes(10, 0))?,
+        lc1_switch: total(&Config::lc1(2).joined(SWITCH), writes(8, 0))?,
+        lc2_ring: total(&Config::lc2(8), writes(8, HOST_GAP))?,
+        lc2_switch: total(&Config::lc2(2).joined(SWITCH), writes(8, HOST_GAP))?,
+    })
+}
+
 /// Compares totals that were measured with Dolphin's cards.
 fn cards() -> Result<Vec<Row>, ConfigError> {
-    let plan =
-        |nodes, gap| Plan { command: Command::Write64, targets: uniform(nodes), window: 8, gap };
-    let lc1 = total(&Config::lc1(10), plan(10, 0))?;
+    let totals = totals()?;
     let free = Config { flow_control: false, ..Config::lc1(10) };
-    let lc1_free = total(&free, plan(10, 0))?;
+    let lc1_free = total(&free, writes(10, 0))?;
     let neighbours = (1..=10).map(|next| vec![next % 10]).collect();
-    let lc1_next = total(&Config::lc1(10), Plan { targets: neighbours, ..plan(10, 0) })?;
-    // A host moves 64 bytes at 80 MB/s each way: 160 symbols of 5 ns.
-    let ring = total(&Config::lc2(8), plan(8, 160))?;
-    let topology = Topology::Switch { ports: 4, per_ringlet: 2 };
-    let switched = total(&Config::lc2(2).joined(topology), plan(8, 160))?;
+    let lc1_next = total(&Config::lc1(10), Plan { targets: neighbours, ..writes(10, 0) })?;
     let most = f64::INFINITY;
+    let text = "LC-2, 8 hosts of 80 MB/s, one ring [MB/s]";
     Ok(vec![
-        Row::new("V7", "LC-1, 10 nodes, write64 uniform [MB/s]", 168.3..=205.7, lc1),
+        Row::new("V7", "LC-1, 10 nodes, write64 uniform [MB/s]", 168.3..=205.7, totals.lc1_ring),
         Row::new("V7", "the same without flow control [MB/s]", 168.3..=205.7, lc1_free),
         // The source calls its 187 MB/s a peak and does not name the traffic: some pattern must
         // reach it.
         Row::new("V7", "the same, each to the next node [MB/s]", 187.0..=most, lc1_next),
-        Row::new("V8", "LC-2, 8 hosts of 80 MB/s, one ring [MB/s]", 270.0..=most, ring),
-        Row::new("V8", "LC-2, the same behind a switch [MB/s]", 270.0..=most, switched),
+        Row::new("V8", text, 270.0..=most, totals.lc2_ring),
+        Row::new("V8", "LC-2, the same behind a switch [MB/s]", 270.0..=most, totals.lc2_switch),
     ])
 }
 
-/// The knee: the window at which throughput over round-trip time is greatest (assumed; the source
-/// does not define it). Reads of 64 bytes; each node starts with its whole window at once: bursts.
-/// The source gives link traffic in MB/s, so only symbols of packets count, not idles (assumed).
-fn knee() -> Result<Row, ConfigError> {
+/// Returns the link traffic at the knee \[percent\]: the window at which throughput over round-trip
+/// time is greatest (assumed; the source does not define it). Reads of 64 bytes; each node starts
+/// with its whole window at once: bursts. The source gives link traffic in MB/s, so only symbols of
+/// packets count, not idles (assumed).
+pub(super) fn knee_percent() -> Result<f64, ConfigError> {
     let mut best = (0.0, 0.0);
     for window in [1, 2, 3, 4, 6, 8, 12, 16] {
         let plan = Plan { command: Command::Read64, targets: uniform(8), window, gap: 0 };
@@ -156,12 +183,47 @@ fn knee() -> Result<Row, ConfigError> {
             best = (power, busy);
         }
     }
-    Ok(Row::new("V9", "link traffic at the knee, 8 nodes [%]", 60.0..=70.0, 100.0 * best.1))
+    Ok(100.0 * best.1)
+}
+
+fn knee() -> Result<Row, ConfigError> {
+    Ok(Row::new("V9", "link traffic at the knee, 8 nodes [%]", 60.0..=70.0, knee_percent()?))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::{Command, Config, Plan, all, measure, wide};
+
+    /// Returns the part of its bound that a hot sender of writes reaches; the others only answer.
+    fn hot_sender(nodes: u32, hop_symbols: u32, flow_control: bool) -> f64 {
+        let config = Config { pass_symbols: hop_symbols, ..wide(nodes, flow_control) };
+        let targets = vec![(1..nodes).collect()];
+        let plan = Plan { command: Command::Write64, targets, window: 64, gap: 0 };
+        let (rates, _) = measure(&config, plan).expect("a ring");
+        // A write with its idle, and the echo of an answer: 46 symbols for 64 bytes.
+        rates[0] * 46.0 / 64.0
+    }
+
+    /// docs/simulation/sci.md has the table and the rule.
+    #[test]
+    fn a_hot_sender_loses_by_the_length_of_the_ring() {
+        for (nodes, hop, expected) in [
+            (16, 1, 0.924),
+            (4, 4, 0.964),
+            (16, 2, 0.885),
+            (8, 4, 0.901),
+            (16, 4, 0.799),
+            (8, 8, 0.820),
+            (16, 8, 0.700),
+            (8, 16, 0.716),
+            (4, 32, 0.750),
+        ] {
+            let part = hot_sender(nodes, hop, true);
+            println!("{nodes} nodes, hop {hop}: {part:.3}");
+            assert!((part - expected).abs() < 0.01, "{nodes} nodes, hop {hop}: {part:.3}");
+        }
+        assert!(hot_sender(16, 4, false) > 0.99, "only flow control costs");
+    }
 
     /// The present results, misses included: a change of any must be noticed.
     #[test]

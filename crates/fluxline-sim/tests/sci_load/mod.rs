@@ -1,5 +1,9 @@
 //! Plain sources for SCI networks: saturating or Poisson, every packet taken at once or after a
-//! time. For tests and the bench; general traffic is elsewhere.
+//! time. For tests and the bench.
+//!
+//! It is not the common generator (`fluxline_sim::load`): these tests need a target and a rate of
+//! each node, slow receivers, any command, the time until the echo of each sender, and a
+//! fingerprint of the network's entries alone.
 #![allow(dead_code, reason = "tests and benches each use a part")]
 
 use std::collections::VecDeque;

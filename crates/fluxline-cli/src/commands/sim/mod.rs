@@ -8,13 +8,13 @@ mod run;
 
 use crate::failure::Failure;
 use crate::say_text;
-use crate::sim_arguments::{ReproduceCommand, SimCommand};
+use crate::sim_arguments::SimCommand;
 
 /// Runs a command of `fluxline sim`.
 pub fn sim(command: &SimCommand, json: bool) -> Result<(), Failure> {
     match command {
         SimCommand::Run(arguments) => run::run(arguments, json),
-        SimCommand::Reproduce(ReproduceCommand::Sci(arguments)) => reproduce::sci(arguments, json),
+        SimCommand::Reproduce(arguments) => reproduce::reproduce(arguments, json),
         SimCommand::Presets => {
             presets::show(json);
             Ok(())

@@ -1,4 +1,8 @@
 //! A closed loop: every node keeps a number of transactions open, with a least time between sends.
+//!
+//! It is not the common generator ([`crate::load`]), which has one pattern for all nodes, sends
+//! messages without reads, and takes arrived packets at once. These experiments need targets of
+//! each node, reads, and hosts that need a time for each packet in both directions.
 
 use std::collections::VecDeque;
 

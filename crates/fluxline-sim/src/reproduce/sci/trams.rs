@@ -1,17 +1,21 @@
 //! Trams (TU Chemnitz, 1999): stores against DMA from user level and through the kernel, on two
 //! Pentium IIs with D310 cards.
 
-use super::figure::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
-use super::pair::{BadStand, Pair};
-use super::wire::link_lc2;
-use crate::Duration;
-use crate::host::{Call, Descriptor, Direction, Level, Notice, Tag, preset};
+use super::super::fact::Finding;
+use super::super::figure::{Curve, Figure, bytes_axis, points, rate_axis, time_axis};
+use super::super::pair::{BadStand, Pair};
+use super::super::wire::link_lc2;
+use super::facts;
+use crate::host::{Bus, Call, Config, Descriptor, Direction, Level, Notice, Tag, preset};
+use crate::{Duration, Instant};
 
 /// Message sizes \[byte\]; the first stands for "no data": only a flag word crosses.
 const SIZES: [u32; 15] =
     [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 /// Step of the sizes at which a crossing of two curves is searched \[byte\].
 const CROSSING_STEP: u32 = 8;
+/// Bytes of a burst of stores: the write-combining buffer of a Pentium II.
+const COMBINED_BYTES: u32 = 32;
 /// Largest size at which a crossing is searched \[byte\].
 const CROSSING_MAX: u32 = 2048;
 
@@ -52,8 +56,11 @@ fn submit(pair: &mut Pair, way: Way, bytes: u32, notice: Notice) -> Tag {
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
 pub fn one_way_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
-    let config = preset::trams();
-    let mut pair = Pair::new(&config, link_lc2())?;
+    message_us(&preset::trams(), way, bytes)
+}
+
+fn message_us(config: &Config, way: Way, bytes: u32) -> Result<f64, BadStand> {
+    let mut pair = Pair::new(config, link_lc2())?;
     submit(&mut pair, way, bytes, Notice::Word);
     pair.drain();
     Ok((pair.written_at(1) + config.cpu.poll_notice).as_ps() as f64 / 1e6)
@@ -88,57 +95,104 @@ fn curve(name: &str, of: impl Fn(u32) -> Result<f64, BadStand>) -> Result<Curve,
     Ok(Curve { name: name.to_string(), points: points.collect::<Result<_, BadStand>>()? })
 }
 
-/// Returns the three figures and the comparison of processor time.
+/// The results of the machines.
+pub struct Results {
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// The facts.
+    pub findings: Vec<Finding>,
+}
+
+/// Runs the machines.
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
-pub fn figures() -> Result<Vec<Figure>, BadStand> {
-    Ok(vec![latency()?, bandwidth()?, bus()?, cpu_left()?])
+pub fn run() -> Result<Results, BadStand> {
+    let mut findings = levels()?;
+    findings.extend(rates(&preset::trams())?);
+    findings.push(facts::BUS_GAP.model(bus_gap(preset::trams().bus)));
+    findings.push(facts::SLOW_DOWN.model(slow_down_percent()?));
+    findings.push(facts::SMALL_CROSSING.model(crossing_bytes(Way::UserDma)?));
+    Ok(Results { figures: vec![latency()?, bandwidth()?, streams()?, cpu_left()?], findings })
+}
+
+/// Compares messages without data.
+fn levels() -> Result<Vec<Finding>, BadStand> {
+    let [stores, user, kernel] = WAYS.map(|(way, _)| one_way_us(way, 4));
+    let (stores, user, kernel) = (stores?, user?, kernel?);
+    let spin = |way| dma_us(way, 4, Notice::Spin);
+    let returned = spin(Way::KernelDma)? - spin(Way::UserDma)? - (kernel - user);
+    Ok(vec![
+        facts::USER_DMA.model(user),
+        facts::KERNEL_DMA.model(kernel),
+        facts::KERNEL_RETURN.model(returned),
+        facts::STORES_FIRST.model(stores / user),
+    ])
+}
+
+/// Compares rates.
+///
+/// # Errors
+/// [`BadStand`]: the configuration cannot be.
+pub fn rates(config: &Config) -> Result<Vec<Finding>, BadStand> {
+    let sizes = SIZES.into_iter().filter(|bytes| *bytes >= 64);
+    let stores = sizes.map(|bytes| stream_rate(config, Way::Stores, bytes));
+    let stores = stores.collect::<Result<Vec<f64>, BadStand>>()?;
+    let dma = stream_rate(config, Way::UserDma, 65_536)?;
+    let long = stores.last().copied().unwrap_or(0.0);
+    let mut least = f64::INFINITY;
+    for bytes in SIZES.into_iter().filter(|bytes| (128..=4096).contains(bytes)) {
+        let time = |way| message_us(config, way, bytes);
+        least = least.min(100.0 * (time(Way::KernelDma)? / time(Way::UserDma)? - 1.0));
+    }
+    Ok(vec![
+        facts::STORES.model(facts::STORES.worst(stores)),
+        facts::SCI_REVERSED.model(dma / long),
+        facts::USER_BEATS_KERNEL.model(least),
+    ])
+}
+
+/// Returns the rate of bus-master reads less that of stores, on the bus alone \[MB/s\].
+fn bus_gap(config: crate::host::config::Bus) -> f64 {
+    const BYTES: u32 = 65_536;
+    let (mut reads, mut stores) = (Bus::new(config), Bus::new(config));
+    let read = reads.read(Instant::START, BYTES);
+    let line = COMBINED_BYTES;
+    let bursts = (0..BYTES / line).map(|_| stores.store(Instant::START, line, Duration::ZERO));
+    let stored = bursts.last().unwrap_or(Instant::START);
+    let rate = |end: Instant| f64::from(BYTES) / end.since(Instant::START).as_us();
+    rate(read) - rate(stored)
 }
 
 fn latency() -> Result<Figure, BadStand> {
     let curves = WAYS.iter().map(|(way, name)| curve(name, |bytes| one_way_us(*way, bytes)));
-    let curves: Vec<Curve> = curves.collect::<Result<_, _>>()?;
-    let (user, kernel) = (curves[1].at(4), curves[2].at(4));
-    let spin = |way| dma_us(way, 4, Notice::Spin);
-    let returned = spin(Way::KernelDma)? - spin(Way::UserDma)? - (kernel - user);
-    let facts = vec![
-        Fact::number("DMA without data, user level, us", 7.0..=7.0, user).at(4).calibrated(),
-        Fact::number("DMA without data, kernel, us", 11.5..=11.5, kernel).at(4).calibrated(),
-        Fact::number("the kernel's way back, us", 3.0..=3.0, returned).calibrated(),
-        Fact::shape(
-            "stores over user-level DMA, no data: stores are faster, below 1",
-            0.0..=1.0,
-            curves[0].at(4) / user,
-        ),
-    ];
-    let title = "Half a ping-pong: stores, DMA from user level, DMA through the kernel";
-    let (x, y) = (bytes_axis(), time_axis(true));
-    Ok(Figure { id: "trams-1", title, x, y, curves, facts })
+    Ok(Figure {
+        id: "trams-1",
+        title: "Half a ping-pong: stores, DMA from user level, DMA through the kernel",
+        x: bytes_axis(),
+        y: time_axis(true),
+        curves: curves.collect::<Result<_, _>>()?,
+        points: points([(4, &facts::USER_DMA), (4, &facts::KERNEL_DMA)]),
+    })
 }
 
 fn bandwidth() -> Result<Figure, BadStand> {
     let rate = |way, bytes| Ok(f64::from(bytes) / one_way_us(way, bytes)?);
     let curves = WAYS.iter().map(|(way, name)| curve(name, |bytes| rate(*way, bytes)));
-    let curves: Vec<Curve> = curves.collect::<Result<_, _>>()?;
-    let facts = vec![
-        Fact::number("stores, long messages, MB/s", 82.0..=82.0, curves[0].most())
-            .at(65_536)
-            .calibrated(),
-        Fact::shape(
-            "kernel over user level at 64 KB: no difference for long messages, 0.98 or more",
-            0.98..=1.0,
-            curves[2].at(65_536) / curves[1].at(65_536),
-        ),
-    ];
-    let title = "Ping-pong bandwidth of the three ways";
-    Ok(Figure { id: "trams-2", title, x: bytes_axis(), y: rate_axis(), curves, facts })
+    Ok(Figure {
+        id: "trams-2",
+        title: "Ping-pong bandwidth of the three ways",
+        x: bytes_axis(),
+        y: rate_axis(),
+        curves: curves.collect::<Result<_, _>>()?,
+        points: points([(65_536, &facts::STORES)]),
+    })
 }
 
 /// Returns the rate of 64 messages of `bytes` one after the other \[MB/s\].
-fn stream_rate(way: Way, bytes: u32) -> Result<f64, BadStand> {
+fn stream_rate(config: &Config, way: Way, bytes: u32) -> Result<f64, BadStand> {
     const MESSAGES: u64 = 64;
-    let mut pair = Pair::new(&preset::trams(), link_lc2())?;
+    let mut pair = Pair::new(config, link_lc2())?;
     let to = 1;
     let at = |number: u64| number * u64::from(bytes) % 65_536;
     if way == Way::Stores {
@@ -160,17 +214,19 @@ fn stream_rate(way: Way, bytes: u32) -> Result<f64, BadStand> {
     Ok(f64::from(bytes) * MESSAGES as f64 / us)
 }
 
-fn bus() -> Result<Figure, BadStand> {
-    let stores = curve("processor's stores", |bytes| stream_rate(Way::Stores, bytes))?;
-    let reads = curve("bus-master reads", |bytes| stream_rate(Way::UserDma, bytes))?;
-    let gap = stores.at(65_536) - reads.at(65_536);
-    let facts = vec![
-        Fact::number("streams of 64 B stores, MB/s", 82.0..=82.0, stores.at(64)).at(64),
-        Fact::number("gap at 64 KB, MB/s", 30.0..=30.0, gap).calibrated(),
-    ];
-    let title = "The PCI bus: processor's stores against the card's reads of memory";
-    let (x, y, curves) = (bytes_axis(), rate_axis(), vec![stores, reads]);
-    Ok(Figure { id: "trams-3", title, x, y, curves, facts })
+fn streams() -> Result<Figure, BadStand> {
+    let of = |way| move |bytes| stream_rate(&preset::trams(), way, bytes);
+    Ok(Figure {
+        id: "trams-3",
+        title: "Streams of messages: processor's stores, and the engine",
+        x: bytes_axis(),
+        y: rate_axis(),
+        curves: vec![
+            curve("processor's stores", of(Way::Stores))?,
+            curve("DMA, user level", of(Way::UserDma))?,
+        ],
+        points: points([(64, &facts::STORES), (65_536, &facts::STORES)]),
+    })
 }
 
 /// Returns the message size \[byte\] from which a DMA takes less processor time than stores. The
@@ -191,30 +247,20 @@ fn cpu_left() -> Result<Figure, BadStand> {
     let left = |during: Way, way: Way, bytes: u32| {
         Ok((dma_us(during, bytes, Notice::Word)? - cpu_lost_us(way, bytes)?).max(0.0))
     };
-    let user = Way::UserDma;
-    let curves = vec![
-        curve("stores, while a user-level DMA would run", |b| left(user, Way::Stores, b))?,
-        curve("DMA, user level", |b| left(user, user, b))?,
-        curve("stores, while a kernel DMA would run", |b| left(Way::KernelDma, Way::Stores, b))?,
-        curve("DMA, kernel", |b| left(Way::KernelDma, Way::KernelDma, b))?,
-    ];
-    let (user_at, kernel_at) = (crossing_bytes(user)?, crossing_bytes(Way::KernelDma)?);
-    let facts = vec![
-        Fact::shape(
-            "message from which user-level DMA leaves more time, B: \"surprisingly small\", to 1 KB",
-            1.0..=1024.0,
-            user_at,
-        ),
-        Fact::shape(
-            "the same through the kernel over user level: later, above 1",
-            1.0..=f64::INFINITY,
-            kernel_at / user_at,
-        ),
-        Fact::number("slow-down by DMA, percent", 15.0..=15.0, slow_down_percent()?).calibrated(),
-    ];
-    let title = "Processor time left over while the message is sent";
-    let (x, y) = (bytes_axis(), time_axis(true));
-    Ok(Figure { id: "trams-cpu", title, x, y, curves, facts })
+    let (user, kernel) = (Way::UserDma, Way::KernelDma);
+    Ok(Figure {
+        id: "trams-cpu",
+        title: "Processor time left over while the message is sent",
+        x: bytes_axis(),
+        y: time_axis(true),
+        curves: vec![
+            curve("stores, while a user-level DMA would run", |b| left(user, Way::Stores, b))?,
+            curve("DMA, user level", |b| left(user, user, b))?,
+            curve("stores, while a kernel DMA would run", |b| left(kernel, Way::Stores, b))?,
+            curve("DMA, kernel", |b| left(kernel, kernel, b))?,
+        ],
+        points: Vec::new(),
+    })
 }
 
 /// Returns the slowdown of a computation beside a DMA \[percent of the speed\].
