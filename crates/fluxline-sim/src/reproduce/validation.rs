@@ -127,7 +127,7 @@ fn cards() -> Result<Vec<Row>, ConfigError> {
     let lc1_next = total(&Config::lc1(10), Plan { targets: neighbours, ..plan(10, 0) })?;
     // A host moves 64 bytes at 80 MB/s each way: 160 symbols of 5 ns.
     let ring = total(&Config::lc2(8), plan(8, 160))?;
-    let topology = Topology::Switch { ports: 4, per_ringlet: 2 };
+    let topology = Topology::switch(4, 2);
     let switched = total(&Config::lc2(2).joined(topology), plan(8, 160))?;
     let most = f64::INFINITY;
     Ok(vec![
