@@ -124,14 +124,18 @@ impl Series {
         let groups = group(kept, count);
         let mut moments = Moments::default();
         groups.iter().for_each(|&mean| moments.add(mean));
+        // Without a start-up, every value counts, also those that fill no batch.
+        let mean = match first {
+            0 => self.total.mean(),
+            _ => kept.iter().sum::<f64>() / kept.len().max(1) as f64,
+        };
         if moments.count() < 2 {
-            let half_width = f64::INFINITY;
-            return Estimate { mean: self.total.mean(), half_width, is_independent: false };
+            return Estimate { mean, half_width: f64::INFINITY, is_independent: false };
         }
         let freedom = (moments.count() - 1) as usize;
         let student = T_95[freedom.min(T_95.len()) - 1];
         let error = (moments.variance() / moments.count() as f64).sqrt();
-        Estimate { mean: moments.mean(), half_width: student * error, is_independent }
+        Estimate { mean, half_width: student * error, is_independent }
     }
 }
 
@@ -151,12 +155,12 @@ fn independent(batches: &[f64]) -> (usize, bool) {
     }
 }
 
-/// Returns the means of `count` groups of neighbours of equal size. Batches that do not fill a group
-/// are left out at the front, next to the start-up.
+/// Returns the means of `count` groups of neighbours of equal size, or fewer if there are fewer
+/// batches. Batches that do not fill a group are left out at the front, next to the start-up.
 fn group(batches: &[f64], count: usize) -> Vec<f64> {
-    let size = (batches.len() / count.min(batches.len()).max(1)).max(1);
-    let used = batches.len() / size * size;
-    let groups = batches[batches.len() - used..].chunks(size);
+    let count = count.min(batches.len());
+    let size = batches.len() / count.max(1);
+    let groups = batches[batches.len() - count * size..].chunks(size.max(1));
     groups.map(|group| group.iter().sum::<f64>() / group.len() as f64).collect()
 }
 
