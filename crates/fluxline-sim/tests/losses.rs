@@ -121,7 +121,8 @@ fn a_workload_with_a_mistake_ends_the_measurement_with_a_sentence() {
             8
         }
         fn next(&mut self, source: u32, now: Instant) -> Option<Message> {
-            if now > Instant::START { Some(self.0) } else { Some(Message { source, ..GOOD }) }
+            let message = if now > Instant::START { self.0 } else { GOOD };
+            Some(message).filter(|_| source == 0)
         }
     }
     const GOOD: Message =

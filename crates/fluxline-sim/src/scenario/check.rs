@@ -78,7 +78,7 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_size(&self) -> Result<(), Refused> {
+    pub(super) fn check_size(&self) -> Result<(), Refused> {
         let part = &self.network;
         let nodes = part.node_count();
         let size = match part.kind {

@@ -24,8 +24,12 @@ pub(super) fn read(directory: &Path, name: &str) -> Result<String, String> {
     let fail = |problem: &dyn std::fmt::Display| {
         format!("{} cannot be read: {problem}; correct the name", path.display())
     };
-    let length = std::fs::metadata(&path).map_err(|error| fail(&error))?.len();
-    if length > FILE_BYTES_MAX {
+    let metadata = std::fs::metadata(&path).map_err(|error| fail(&error))?;
+    if !metadata.is_file() {
+        return Err(fail(&"it is not a file"));
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        let length = metadata.len();
         return Err(format!(
             "{} has {length} bytes; at most {FILE_BYTES_MAX} are read",
             path.display()
@@ -34,8 +38,8 @@ pub(super) fn read(directory: &Path, name: &str) -> Result<String, String> {
     std::fs::read_to_string(&path).map_err(|error| fail(&error))
 }
 
-/// Reads the files that a scenario names into it.
-pub(super) fn fill(scenario: &mut Scenario, files: &Files<'_>) -> Result<(), Wrong> {
+/// Reads the graph of a scenario.
+pub(super) fn fill_graph(scenario: &mut Scenario, files: &Files<'_>) -> Result<(), Wrong> {
     if scenario.network.kind == Kind::Graph {
         let text = content("network.edges", &scenario.network.edges, files)?;
         let graph = Graph::parse(&text).map_err(|problem| {
@@ -44,6 +48,11 @@ pub(super) fn fill(scenario: &mut Scenario, files: &Files<'_>) -> Result<(), Wro
         })?;
         scenario.network.graph = Some(graph);
     }
+    Ok(())
+}
+
+/// Reads the trace of a scenario, whose number of nodes is checked.
+pub(super) fn fill_trace(scenario: &mut Scenario, files: &Files<'_>) -> Result<(), Wrong> {
     if scenario.traffic.pattern == PatternName::Trace {
         let text = content("traffic.trace", &scenario.traffic.trace, files)?;
         let nodes = scenario.network.node_count().min(u64::from(u32::MAX)) as u32;

@@ -78,13 +78,17 @@ impl Reader<'_> {
     /// Checks a scenario, and reads the files that it names.
     fn finish(&self, mut scenario: Scenario, file: &Table) -> Result<Scenario, Refused> {
         effect::check_effect(file, &scenario).map_err(|wrong| self.at(&wrong))?;
-        files::fill(&mut scenario, self.files).map_err(|wrong| self.at(&wrong))?;
-        scenario.check().map_err(|Refused(problem)| {
-            // The sentence names its key first: `traffic.hot` is 7.
-            let key = problem.trim_start_matches('`').split(['`', ' ']).next().unwrap_or_default();
-            self.at(&Wrong { path: key.to_owned(), sentence: problem.clone() })
-        })?;
+        files::fill_graph(&mut scenario, self.files).map_err(|wrong| self.at(&wrong))?;
+        scenario.check_size().map_err(|problem| self.about_key(&problem))?;
+        files::fill_trace(&mut scenario, self.files).map_err(|wrong| self.at(&wrong))?;
+        scenario.check().map_err(|problem| self.about_key(&problem))?;
         Ok(scenario)
+    }
+
+    /// Finds the line of a problem, whose sentence names its key first: `traffic.hot` is 7.
+    fn about_key(&self, Refused(problem): &Refused) -> Refused {
+        let key = problem.trim_start_matches('`').split(['`', ' ']).next().unwrap_or_default();
+        self.at(&Wrong { path: key.to_owned(), sentence: problem.clone() })
     }
 
     fn at(&self, wrong: &Wrong) -> Refused {

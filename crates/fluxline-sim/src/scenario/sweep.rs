@@ -91,7 +91,10 @@ fn wrong<T>(path: &str, sentence: &str) -> Result<T, Wrong> {
 /// Splits a path into its part and its name; `node.0.load` is the load of the first node table.
 fn split(path: &str) -> (&str, &str) {
     match path.split_once('.') {
-        Some((part, rest)) => (part, rest.rsplit('.').next().unwrap_or(rest)),
+        Some((part, rest)) => match rest.split_once('.') {
+            Some((number, name)) if number.parse::<usize>().is_ok() => (part, name),
+            _ => (part, rest),
+        },
         None => ("", path),
     }
 }
@@ -120,8 +123,8 @@ fn range(from: &Value, to: &Value, step: &Value) -> Result<Vec<Value>, Wrong> {
     }
     let value = |at: u32| {
         let value = from + f64::from(at) * step;
-        // 0.1 + 2 * 0.1 is shown as 0.3.
-        let round = (value * 1e12).round() / 1e12;
+        // 0.1 + 2 * 0.1 is shown as 0.3: twelve digits count.
+        let round = format!("{value:.11e}").parse().unwrap_or(value);
         if is_whole { Value::Integer(value as i64) } else { Value::Float(round) }
     };
     Ok((0..=count as u32).map(value).collect())
