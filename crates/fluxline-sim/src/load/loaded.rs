@@ -103,6 +103,12 @@ pub trait Carrier {
         None
     }
 
+    /// Returns the ticket of the frame that the network has just reported as dropped.
+    fn dropped(&self, network: &mut Self::Network) -> Option<Ticket> {
+        let _ = network;
+        None
+    }
+
     /// Returns the number of messages with a ticket that were given up and have not arrived.
     fn lost(&self) -> u64 {
         0
@@ -485,8 +491,14 @@ impl<C: Carrier> Loaded<C> {
                     self.over(over, agenda);
                 }
                 Report::Dropped { source } => {
-                    self.totals.lost += 1;
-                    self.over(Some(source), agenda);
+                    let over = match self.carrier.dropped(&mut self.network) {
+                        Some(ticket) => self.carrier.gave_up(ticket),
+                        None => {
+                            self.totals.lost += 1;
+                            Some(source)
+                        }
+                    };
+                    self.over(over, agenda);
                 }
                 Report::Space { node } => self.send_waiting(node, agenda),
             }

@@ -93,6 +93,9 @@ pub fn page_of(subject: &Subject, results: &Results) -> Page {
 }
 
 fn sizes(scenario: &Scenario) -> String {
+    if let Some(replay) = &scenario.traffic.replay {
+        return format!("{} given", replay.count());
+    }
     let sizes: Vec<String> =
         scenario.sizes().iter().map(|size| format!("{} B", size.bytes)).collect();
     sizes.join(", ")

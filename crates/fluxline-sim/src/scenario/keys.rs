@@ -68,6 +68,8 @@ impl Key {
     pub fn holds(&self) -> String {
         let networks = match self.networks {
             all if all.len() == Kind::ALL.len() => "all".to_owned(),
+            SCI => "SCI".to_owned(),
+            ROUTERS => "routers".to_owned(),
             some => some.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "),
         };
         match self.when.words() {

@@ -30,8 +30,10 @@ pub fn page() -> String {
          `fluxline sim run FILE` simulates a TOML file. Every key has a default, so an empty file \
          is a ring\nof 8 nodes. A key that is unknown or has no effect is an error that names its \
          line. Names of files\nare relative to the scenario. The directory `scenarios` has \
-         examples. `fluxline sim keys` prints this\npage, and `fluxline sim keys --json` the same \
-         rows for programs.\n",
+         examples. `fluxline sim keys` prints\nthis page, and `fluxline sim keys --json` the same \
+         rows for programs.\n\nKeys hold for all networks, for SCI (`sci-ring`, \
+         `sci-torus`, `sci-switch`), for routers (`ring`,\n`mesh`, `torus`, `graph`), or for \
+         some of them.\n",
     );
     let mut part = None;
     for key in KEYS {

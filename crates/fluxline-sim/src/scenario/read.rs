@@ -15,7 +15,7 @@ impl Scenario {
     /// # Errors
     /// One sentence that names the line or the key, and the correction.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Refused> {
-        Reader { source: TomlText { file: name, text }, files: &files::none }.read()
+        Reader { source: TomlText { file: name, text }, files: &files::none, swept: None }.read()
     }
 
     /// Reads a scenario and the files that it names, which are relative to its own directory.
@@ -28,7 +28,7 @@ impl Scenario {
             .map_err(|error| Refused(format!("{name} cannot be read: {error}.")))?;
         let directory = file.parent().unwrap_or(Path::new(""));
         let read = |other: &str| files::read(directory, other);
-        Reader { source: TomlText { file: &name, text: &text }, files: &read }.read()
+        Reader { source: TomlText { file: &name, text: &text }, files: &read, swept: None }.read()
     }
 }
 
@@ -36,6 +36,15 @@ impl Scenario {
 struct Reader<'a> {
     source: TomlText<'a>,
     files: &'a Files<'a>,
+    /// The value of a sweep that is read.
+    swept: Option<Swept<'a>>,
+}
+
+/// A value of a sweep.
+#[derive(Clone, Copy)]
+struct Swept<'a> {
+    key: &'a str,
+    value: &'a str,
 }
 
 impl Reader<'_> {
@@ -62,9 +71,8 @@ impl Reader<'_> {
                 let sentence = format!("the value {text} does not fit `{key}`: {problem}");
                 self.at(&Wrong { path, sentence })
             })?;
-            let scenario = self.finish(scenario, &changed).map_err(|Refused(problem)| {
-                Refused(format!("{problem}\n(in the sweep, with {} = {text}.)", plain.sweep.key))
-            })?;
+            let swept = Some(Swept { key: &plain.sweep.key, value: &text });
+            let scenario = Reader { swept, ..*self }.finish(scenario, &changed)?;
             variants.push(super::Variant { value: text, scenario });
         }
         let sweep = plain.sweep.clone();
@@ -93,11 +101,18 @@ impl Reader<'_> {
 
     fn at(&self, wrong: &Wrong) -> Refused {
         let places = Places::of(self.source.text);
-        let span = match wrong.sentence.starts_with("there is no key") {
-            true => places.key(&wrong.path),
-            false => places.value(&wrong.path),
+        let Wrong { path, sentence } = wrong;
+        if let Some(Swept { key, value }) = self.swept {
+            let path = if path == key { "sweep.key" } else { path };
+            let sentence = sentence.trim_end_matches('.');
+            let sentence = format!("{sentence} (in the sweep, with {key} = {value}).");
+            return Refused::from(&self.source.error(places.value(path), sentence));
+        }
+        let span = match sentence.starts_with("there is no key") {
+            true => places.key(path),
+            false => places.value(path),
         };
-        Refused::from(&self.source.error(span, wrong.sentence.clone()))
+        Refused::from(&self.source.error(span, sentence.clone()))
     }
 }
 

@@ -44,6 +44,9 @@ impl Interconnect for Network {
     fn next_report(&mut self) -> Option<Report> {
         loop {
             let report = Network::next_report(self)?;
+            if let link::Report::Dropped { packet, .. } = &report {
+                self.last_dropped = *packet;
+            }
             if let Some(report) = self.common_report(report) {
                 return Some(report);
             }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::link::Dropped;
 use super::{Command, Network, NodeIndex, Packet, Status};
 use crate::load::traffic::Message;
 use crate::load::{Answer, Arrived, Carrier, Ticket};
@@ -96,8 +97,9 @@ const SLOT_BITS: u32 = 24;
 /// Bits of an offset for slot and generation: those of an address in a node.
 const OFFSET_BITS: u32 = 48;
 
-/// The bit of a ticket that marks an answer.
+/// The bits of a ticket that mark an answer, and a packet that was dropped after its echo.
 const ANSWER: u64 = 1 << 63;
+const DROPPED: u64 = 1 << 62;
 
 /// The messages of generated traffic: a packet's offset identifies its message on arrival.
 #[derive(Clone, Debug)]
@@ -271,14 +273,21 @@ impl Carrier for Messages {
 
     /// A message whose answer was lost has arrived.
     fn gave_up(&mut self, ticket: Ticket) -> Option<u32> {
-        let offset = ticket.0 & !ANSWER;
+        let offset = ticket.0 & !(ANSWER | DROPPED);
         let is_answer = ticket.0 & ANSWER != 0;
+        let is_done = self.style == Style::Move && ticket.0 & DROPPED != 0;
         let flight = self.flight(offset)?;
         if !is_answer && !flight.is_lost && flight.arrived < flight.parts {
             flight.is_lost = true;
             self.lost += 1;
         }
-        self.ended(offset)
+        if is_done { None } else { self.ended(offset) }
+    }
+
+    fn dropped(&self, network: &mut Network) -> Option<Ticket> {
+        let Dropped { offset, is_response } = network.take_dropped()?;
+        let answer = if is_response { ANSWER } else { 0 };
+        Some(Ticket(offset | answer | DROPPED))
     }
 
     fn lost(&self) -> u64 {
