@@ -14,7 +14,8 @@ pub enum SimCommand {
         after_help = "Examples:\n  fluxline sim run scenarios/sci-ring.toml --report ring\n  \
         fluxline sim run scenarios/torus.toml --quick --json\n  \
         fluxline sim run scenarios/sci-ring.toml --quick --trace ring.json\n  \
-        fluxline sim run scenarios/sci-ring.toml --quick --dump ring.pcapng"
+        fluxline sim run scenarios/sci-ring.toml --quick --dump ring.pcapng\n\n\
+        fluxline sim keys lists the keys of a scenario file."
     )]
     Run(SimRunArguments),
     /// Repeat published experiments on models of their machines, and compare the results
@@ -23,8 +24,8 @@ pub enum SimCommand {
     /// List the networks that scenarios can name, with their speeds and delays
     #[command(after_help = "Example: fluxline sim presets")]
     Presets,
-    /// Print the manual's page of the scenario file
-    #[command(hide = true)]
+    /// List every key of a scenario with its default, unit and networks
+    #[command(after_help = "Example: fluxline sim keys")]
     Keys,
 }
 

@@ -111,7 +111,7 @@ fn every_send_and_echo_of_every_link_is_there_once_whatever_happens_to_them() {
         ..ring.clone()
     };
     let switch = Config {
-        topology: Topology::Switch { ports: 2, per_ringlet: 3 },
+        topology: Topology::switch(2, 3),
         addresses: (0..7).map(|node| NodeId(0x100 * node)).collect(),
         ..torus.clone()
     };

@@ -272,7 +272,7 @@ fn events_reach_their_node_past_full_queues_and_end_without_an_echo() {
 /// Every node one event to every other; each arrives once, also where its way turns.
 #[test]
 fn events_find_their_way_across_tori_and_switches() {
-    let switch = Topology::Switch { ports: 3, per_ringlet: 2 };
+    let switch = Topology::switch(3, 2);
     for topology in [Topology::Torus { sizes: vec![3, 3] }, switch] {
         let hosts: u16 = if matches!(topology, Topology::Torus { .. }) { 9 } else { 6 };
         let config = Config { send_queue: 16, ..Config::ring(2).joined(topology) };
@@ -506,7 +506,7 @@ fn tori_carry_what_their_links_bound_and_never_more() {
 
 #[test]
 fn a_switch_passes_packets_between_its_ringlets() {
-    let topology = Topology::Switch { ports: 4, per_ringlet: 2 };
+    let topology = Topology::switch(4, 2);
     let addresses = (0..9).map(NodeId).collect();
     let bus = Some(Bus { bytes_per_second: 640_000_000, delay: 50 });
     let config = Config { topology, addresses, bus, ..Config::ring(2) };

@@ -411,6 +411,10 @@ impl<W: Interconnect<Frame = Frame>> Carrier for Messages<W> {
         let message = self.sent.remove(&frame.request);
         Arrived { message, answer: None, over: message.map(|message| message.source) }
     }
+
+    fn host_bytes(&self, frame: &Frame) -> u32 {
+        frame.bus_bytes()
+    }
 }
 
 impl<W: Interconnect<Frame = Frame>> Adapter for Courier<W> {

@@ -1,13 +1,16 @@
 //! A network under traffic: the one generator of load for every network.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
+use super::host::Host;
 use super::observer::{Detail, Observer};
 use super::sweep::Experiment;
-use super::traffic::{Arrivals, Message, Traffic};
+use super::tickets::{Ticket, Tickets};
+use super::traffic::{Message, Workload};
 use crate::core::ahead::Nearness;
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Interconnect, LinkUse, Refusal, Report, SendId};
+use crate::core::interconnect::{Class, Interconnect, LinkUse, Refusal, Report, SendId};
+use crate::host::config::Bus;
 use crate::{Agenda, Duration, Instant, Model};
 
 /// Most messages that wait at a node; later ones of an open loop are dropped. Assumed: far more
@@ -47,8 +50,26 @@ pub trait Carrier {
     /// The kind of the entry that makes a message; the network has other kinds.
     const MADE: u8 = u8::MAX;
 
-    /// Returns the frame that carries a message.
+    /// Returns the number of frames that carry a message.
+    fn parts(&self, message: &Message) -> u32 {
+        let _ = message;
+        1
+    }
+
+    /// Returns the frame that carries a message, or its first part.
     fn pack(&mut self, message: &Message, network: &Self::Network) -> FrameOf<Self>;
+
+    /// Returns the frame that carries one part of a message. A node sends the parts of a message in
+    /// their order, and no other message between them.
+    fn pack_part(
+        &mut self,
+        message: &Message,
+        part: u32,
+        network: &Self::Network,
+    ) -> FrameOf<Self> {
+        let _ = part;
+        self.pack(message, network)
+    }
 
     /// Takes a frame of [`Carrier::pack`] back that the network did not take.
     fn unpack(&mut self, frame: FrameOf<Self>) {
@@ -63,9 +84,45 @@ pub trait Carrier {
         network: &Self::Network,
     ) -> Arrived<FrameOf<Self>>;
 
-    /// Returns true if a message is over when the network reports its send as done.
-    fn ends_with_send(&self) -> bool {
-        false
+    /// Returns the number by which [`Carrier::done`] and [`Carrier::gave_up`] name a frame; `None`:
+    /// its message is over when it arrives or is lost.
+    fn ticket(&self, frame: &FrameOf<Self>) -> Option<Ticket> {
+        let _ = frame;
+        None
+    }
+
+    /// Notes the end of a send; returns the source that has one message less under way.
+    fn done(&mut self, ticket: Ticket) -> Option<u32> {
+        let _ = ticket;
+        None
+    }
+
+    /// Notes a send that failed; returns the source that has one message less under way.
+    fn gave_up(&mut self, ticket: Ticket) -> Option<u32> {
+        let _ = ticket;
+        None
+    }
+
+    /// Returns the ticket of the frame that the network has just reported as dropped.
+    fn dropped(&self, network: &mut Self::Network) -> Option<Ticket> {
+        let _ = network;
+        None
+    }
+
+    /// Returns the number of messages with a ticket that were given up and have not arrived.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// Returns the bytes of a frame that cross the bus of its receiver's host.
+    fn host_bytes(&self, frame: &FrameOf<Self>) -> u32 {
+        let _ = frame;
+        0
+    }
+
+    /// Returns true if frames wait in the network until their host has time for them.
+    fn waits_for_hosts(&self) -> bool {
+        true
     }
 }
 
@@ -83,10 +140,27 @@ pub enum Entry<N> {
     Network(N),
     /// A fault.
     Fault(FaultKind),
+    /// A message has crossed the bus of a host to the card.
+    Left(u32),
+    /// A frame has crossed the bus of a host to memory.
+    Landed(u32),
 }
 
-/// The kind of the entry of a fault; no network has it.
+/// The kinds of entries besides those of networks; no network has them.
 const FAULT: u8 = u8::MAX - 1;
+const LEFT: u8 = u8::MAX - 2;
+const LANDED: u8 = u8::MAX - 3;
+
+/// Returns the name of a kind of entries, for traces.
+pub fn kind_name<C: Carrier>(kind: u8) -> &'static str {
+    match kind {
+        kind if kind == C::MADE => "message made",
+        FAULT => "fault",
+        LEFT => "message on the card",
+        LANDED => "frame in memory",
+        kind => C::Network::kind_name(kind),
+    }
+}
 
 impl<N> From<N> for Entry<N> {
     fn from(entry: N) -> Entry<N> {
@@ -100,6 +174,7 @@ impl<N: crate::Entry> crate::Entry for Entry<N> {
             Entry::Make { source, .. } => *source,
             Entry::Network(entry) => entry.component(),
             Entry::Fault(kind) => kind.node(),
+            Entry::Left(node) | Entry::Landed(node) => *node,
         }
     }
 
@@ -108,35 +183,53 @@ impl<N: crate::Entry> crate::Entry for Entry<N> {
             Entry::Make { kind, .. } => *kind,
             Entry::Network(entry) => entry.kind(),
             Entry::Fault(_) => FAULT,
+            Entry::Left(_) => LEFT,
+            Entry::Landed(_) => LANDED,
         }
     }
 }
 
 /// One node's program.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Node<F> {
     /// The next message, in an open loop.
     next: Option<Message>,
     /// Messages that wait for the send queue.
     waiting: VecDeque<Message>,
+    /// Parts of the first of them that were sent.
+    parts: u32,
     /// Answers that wait for the send queue.
     answers: VecDeque<Answer<F>>,
+    /// The host; `None`: messages reach the card at once.
+    host: Option<Box<Host<F>>>,
+}
+
+/// Messages since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    offered: u64,
+    delivered: u64,
+    /// Dropped by their sources.
+    refused: u64,
+    /// Given up, without those that the carrier counts.
+    lost: u64,
 }
 
 /// A network, its traffic, and its observer.
 pub struct Loaded<C: Carrier> {
     network: C::Network,
     carrier: C,
-    traffic: Traffic,
+    traffic: Box<dyn Workload>,
     nodes: Vec<Node<FrameOf<C>>>,
-    /// Answers under way, and their receivers.
-    answering: BTreeMap<SendId, u32>,
+    tickets: Tickets,
     /// Nodes whose program crashed: they take frames, and neither send nor answer.
     crashed: BTreeSet<u32>,
     observer: Observer,
     is_closed: bool,
-    lost: u64,
+    totals: Totals,
     quiet: Duration,
+    /// The first mistake of the workload.
+    mistake: Option<String>,
 }
 
 /// The settings of a network under traffic.
@@ -148,11 +241,13 @@ pub struct Settings<'a> {
     pub faults: &'a [Fault],
     /// The time before the first message of an open loop.
     pub quiet: Duration,
+    /// The bus of each node's host; empty: no node has one.
+    pub hosts: &'a [Option<Bus>],
 }
 
 impl Default for Settings<'_> {
     fn default() -> Self {
-        Settings { detail: Detail::Full, faults: &[], quiet: Duration::ZERO }
+        Settings { detail: Detail::Full, faults: &[], quiet: Duration::ZERO, hosts: &[] }
     }
 }
 
@@ -161,23 +256,36 @@ impl<C: Carrier> Loaded<C> {
     pub fn new(
         network: C::Network,
         carrier: C,
-        traffic: Traffic,
+        traffic: impl Workload + 'static,
         settings: &Settings<'_>,
         agenda: &mut Agenda<Entry<EntryOf<C>>>,
     ) -> Loaded<C> {
-        let count = traffic.plan().nodes;
-        let node = |_| Node { next: None, waiting: VecDeque::new(), answers: VecDeque::new() };
+        let count = traffic.nodes();
+        let node = |number: u32| Node {
+            next: None,
+            waiting: VecDeque::new(),
+            parts: 0,
+            answers: VecDeque::new(),
+            host: settings
+                .hosts
+                .get(number as usize)
+                .copied()
+                .flatten()
+                .map(Host::new)
+                .map(Box::new),
+        };
         let mut loaded = Loaded {
-            is_closed: matches!(traffic.plan().arrivals, Arrivals::Window { .. }),
+            is_closed: traffic.is_closed_loop(),
             network,
             carrier,
-            traffic,
+            traffic: Box::new(traffic),
             nodes: (0..count).map(node).collect(),
-            answering: BTreeMap::new(),
+            tickets: Tickets::default(),
             crashed: BTreeSet::new(),
             observer: Observer::new(count, settings.detail),
-            lost: 0,
+            totals: Totals::default(),
             quiet: settings.quiet,
+            mistake: None,
         };
         for fault in settings.faults {
             if fault.at == Instant::START {
@@ -205,10 +313,19 @@ impl<C: Carrier> Loaded<C> {
         &mut self.network
     }
 
-    /// Returns the number of messages that the network gave up.
+    /// Returns the number of messages that were given up since the start and have not arrived:
+    /// those that the network lost, and those of a node whose program ended.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.totals.lost + self.carrier.lost()
+    }
+
+    /// Returns the number of messages that are under way: neither delivered nor dropped by their
+    /// source nor lost.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        let Totals { offered, delivered, refused, .. } = self.totals;
+        offered.saturating_sub(delivered + refused + self.lost())
     }
 
     /// Makes a source's next message, or all that its window takes.
@@ -217,25 +334,55 @@ impl<C: Carrier> Loaded<C> {
             return;
         }
         while let Some(mut message) = self.traffic.next(source, agenda.now()) {
-            let node = &mut self.nodes[source as usize];
+            message.at += self.quiet;
+            if self.is_closed {
+                message.at = agenda.now();
+            }
+            if let Some(mistake) = self.mistake_of(&message, source, agenda.now()) {
+                self.mistake.get_or_insert(mistake);
+                return;
+            }
             if !self.is_closed {
-                message.at += self.quiet;
-                node.next = Some(message);
+                self.nodes[source as usize].next = Some(message);
                 agenda.schedule(message.at, Entry::Make { source, kind: C::MADE });
                 return;
             }
-            self.observer.offered(&message);
-            node.waiting.push_back(message);
+            self.offer(&message);
+            self.to_card(message, agenda);
         }
     }
 
+    /// Returns the mistake in a message of a workload, if there is one.
+    fn mistake_of(&self, message: &Message, source: u32, now: Instant) -> Option<String> {
+        let Message { to, bytes, at, .. } = *message;
+        let problem = if message.source != source {
+            format!("of node {}", message.source)
+        } else if to as usize >= self.nodes.len() || to == source {
+            format!("to node {to}; another node from 0 to {} is needed", self.nodes.len() - 1)
+        } else if bytes == 0 {
+            "without bytes".to_owned()
+        } else if at < now {
+            format!("at {at}, which is before now, {now}")
+        } else {
+            return None;
+        };
+        Some(format!("the workload gives node {source} a message {problem}"))
+    }
+
+    fn offer(&mut self, message: &Message) {
+        self.totals.offered += 1;
+        self.observer.offered(message);
+    }
+
     fn make(&mut self, source: u32, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
-        let node = &mut self.nodes[source as usize];
-        if let Some(message) = node.next.take() {
-            self.observer.offered(&message);
-            if node.waiting.len() < SOURCE_MESSAGES && self.network.accepts(source) {
-                node.waiting.push_back(message);
+        if let Some(message) = self.nodes[source as usize].next.take() {
+            self.offer(&message);
+            let node = &self.nodes[source as usize];
+            let waiting = node.waiting.len() + node.host.as_ref().map_or(0, |host| host.leaving());
+            if waiting < SOURCE_MESSAGES && self.network.accepts(source) {
+                self.to_card(message, agenda);
             } else {
+                self.totals.refused += 1;
                 self.observer.refused(message.bytes);
             }
         }
@@ -243,99 +390,185 @@ impl<C: Carrier> Loaded<C> {
         self.plan_next(source, agenda);
     }
 
+    /// Brings a message to the card, over the bus of the host if there is one.
+    fn to_card(&mut self, message: Message, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        let node = &mut self.nodes[message.source as usize];
+        match &mut node.host {
+            None => node.waiting.push_back(message),
+            Some(host) => {
+                let at = host.leave(message, agenda.now());
+                agenda.schedule(at, Entry::Left(message.source));
+            }
+        }
+    }
+
+    /// Continues with a message that has reached the card.
+    fn left(&mut self, number: u32, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        let node = &mut self.nodes[number as usize];
+        node.waiting.extend(node.host.as_mut().and_then(|host| host.left()));
+        self.send_waiting(number, agenda);
+    }
+
     /// Hands frames to the network while it takes them: answers first, because they complete other
     /// nodes' work.
     fn send_waiting(&mut self, node: u32, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
         while let Some(Answer { to, frame }) = self.nodes[node as usize].answers.pop_front() {
+            let ticket = self.carrier.ticket(&frame);
             match self.network.send(node, frame, agenda) {
-                Ok(send) => {
-                    self.answering.insert(send, to);
-                }
+                Ok(send) => self.note(send, ticket),
                 Err(back) if back.why == Refusal::Full => {
                     let answer = Answer { to, frame: back.frame };
                     self.nodes[node as usize].answers.push_front(answer);
                     break;
                 }
-                Err(_) => self.lose(to),
+                Err(_) => self.never_sent(to, ticket),
             }
         }
-        while let Some(message) = self.nodes[node as usize].waiting.pop_front() {
-            let frame = self.carrier.pack(&message, &self.network);
-            let Err(back) = self.network.send(node, frame, agenda) else { continue };
-            self.carrier.unpack(back.frame);
-            if back.why == Refusal::Full {
-                self.nodes[node as usize].waiting.push_front(message);
-                break;
+        while let Some(&message) = self.nodes[node as usize].waiting.front() {
+            let part = self.nodes[node as usize].parts;
+            let frame = self.carrier.pack_part(&message, part, &self.network);
+            let ticket = self.carrier.ticket(&frame);
+            match self.network.send(node, frame, agenda) {
+                Ok(send) => self.note(send, ticket),
+                Err(back) if back.why == Refusal::Full => {
+                    self.carrier.unpack(back.frame);
+                    break;
+                }
+                Err(back) => {
+                    if ticket.is_none() {
+                        self.carrier.unpack(back.frame);
+                    }
+                    self.never_sent(node, ticket);
+                }
             }
-            self.lose(node);
+            let is_last = part + 1 >= self.carrier.parts(&message);
+            let node = &mut self.nodes[node as usize];
+            node.parts = if is_last { 0 } else { part + 1 };
+            if is_last {
+                node.waiting.pop_front();
+            }
         }
     }
 
-    /// Counts a message of `source` as given up.
-    fn lose(&mut self, source: u32) {
-        self.lost += 1;
-        self.traffic.delivered(source);
+    #[inline]
+    fn note(&mut self, send: SendId, ticket: Option<Ticket>) {
+        if let Some(ticket) = ticket {
+            self.tickets.add(send, ticket);
+        }
+    }
+
+    /// Gives up a frame that the network never takes; its message is one of `source`.
+    fn never_sent(&mut self, source: u32, ticket: Option<Ticket>) {
+        let over = match ticket {
+            Some(ticket) => self.carrier.gave_up(ticket),
+            None => {
+                self.totals.lost += 1;
+                Some(source)
+            }
+        };
+        if let Some(source) = over {
+            self.traffic.delivered(source);
+        }
     }
 
     fn follow_reports(&mut self, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
         while let Some(report) = self.network.next_report() {
             match report {
-                Report::Received { node, class } => {
-                    while let Some(frame) = self.network.take(node, class, agenda) {
-                        self.arrived(node, frame, agenda);
-                    }
-                }
-                Report::Done { node, send } => {
-                    let is_answer = self.answering.remove(&send).is_some();
-                    if !is_answer && self.carrier.ends_with_send() {
-                        self.over(node, agenda);
-                    }
+                Report::Received { node, class } => self.receive(node, class, agenda),
+                Report::Done { send, .. } => {
+                    let ticket = self.tickets.take(send);
+                    let over = ticket.and_then(|ticket| self.carrier.done(ticket));
+                    self.over(over, agenda);
                 }
                 Report::Lost { node, send } => {
-                    let source = self.answering.remove(&send).unwrap_or(node);
-                    self.lost += 1;
-                    self.over(source, agenda);
+                    let over = match self.tickets.take(send) {
+                        Some(ticket) => self.carrier.gave_up(ticket),
+                        None => {
+                            self.totals.lost += 1;
+                            Some(node)
+                        }
+                    };
+                    self.over(over, agenda);
                 }
                 Report::Dropped { source } => {
-                    self.lost += 1;
-                    self.over(source, agenda);
+                    let over = match self.carrier.dropped(&mut self.network) {
+                        Some(ticket) => self.carrier.gave_up(ticket),
+                        None => {
+                            self.totals.lost += 1;
+                            Some(source)
+                        }
+                    };
+                    self.over(over, agenda);
                 }
                 Report::Space { node } => self.send_waiting(node, agenda),
             }
         }
     }
 
+    /// Takes the frames that wait in a receive queue, as far as the host has time.
+    fn receive(&mut self, node: u32, class: Class, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        if class == Class::Response || self.nodes[node as usize].host.is_none() {
+            while let Some(frame) = self.network.take(node, class, agenda) {
+                self.arrived(node, frame, agenda);
+            }
+            return;
+        }
+        let is_held = self.carrier.waits_for_hosts();
+        let Some(host) = &mut self.nodes[node as usize].host else { return };
+        while !is_held || host.is_idle() {
+            let Some(frame) = self.network.take(node, class, agenda) else { return };
+            let bytes = self.carrier.host_bytes(&frame);
+            let at = host.land(frame, bytes, agenda.now());
+            agenda.schedule(at, Entry::Landed(node));
+        }
+    }
+
+    /// Continues with a frame that has reached memory.
+    fn landed(&mut self, node: u32, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        let host = self.nodes[node as usize].host.as_mut();
+        if let Some(frame) = host.and_then(|host| host.landed()) {
+            self.arrived(node, frame, agenda);
+        }
+        self.receive(node, Class::Request, agenda);
+    }
+
     fn arrived(&mut self, node: u32, frame: FrameOf<C>, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
         let arrived = self.carrier.arrived(node, frame, &self.network);
         if self.crashed.contains(&node) {
+            self.totals.lost += u64::from(arrived.message.is_some());
             return;
         }
         if let Some(message) = arrived.message {
+            self.totals.delivered += 1;
             self.observer.delivered(&message, agenda.now().since(message.at));
         }
         if let Some(answer) = arrived.answer {
             self.nodes[node as usize].answers.push_back(answer);
             self.send_waiting(node, agenda);
         }
-        if let Some(source) = arrived.over {
-            self.over(source, agenda);
-        }
+        self.over(arrived.over, agenda);
     }
 
-    /// Ends a message of `source`: a closed loop then has room for the next one.
-    fn over(&mut self, source: u32, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
-        if self.is_closed {
-            self.traffic.delivered(source);
-            self.plan_next(source, agenda);
-            self.send_waiting(source, agenda);
-        }
+    /// Ends a message of a source: a closed loop then has room for the next one.
+    fn over(&mut self, source: Option<u32>, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        let Some(source) = source.filter(|_| self.is_closed) else { return };
+        self.traffic.delivered(source);
+        self.plan_next(source, agenda);
+        self.send_waiting(source, agenda);
     }
 
     fn fault(&mut self, kind: FaultKind, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
         if let FaultKind::Host(node) | FaultKind::Power(node) = kind {
             self.crashed.insert(node);
             if let Some(node) = self.nodes.get_mut(node as usize) {
+                // A message of which a part was sent stays in flight.
+                let mut lost = node.waiting.len() - usize::from(node.parts > 0);
+                if let Some(host) = &mut node.host {
+                    lost += std::iter::from_fn(|| host.left()).count();
+                }
+                self.totals.lost += lost as u64;
                 (node.next, node.waiting, node.answers) = (None, VecDeque::new(), VecDeque::new());
+                node.parts = 0;
             }
         }
         self.network.fault(kind, agenda);
@@ -353,6 +586,8 @@ where
             Entry::Make { source, .. } => self.make(source, agenda),
             Entry::Network(entry) => self.network.handle(entry, agenda),
             Entry::Fault(kind) => self.fault(kind, agenda),
+            Entry::Left(node) => self.left(node, agenda),
+            Entry::Landed(node) => self.landed(node, agenda),
         }
         self.follow_reports(agenda);
     }
@@ -382,6 +617,7 @@ where
     }
 
     fn check(&self, _: Instant) -> Result<(), String> {
+        self.mistake.clone().map_or(Ok(()), Err)?;
         self.network.conserve()
     }
 }

@@ -10,14 +10,14 @@ use crate::scenario::{Kind, Scenario};
 /// leaves.
 pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
     let part = &scenario.network;
-    let (side, dimensions) = match part.kind {
-        kind if kind.is_grid() => (part.side, part.dimensions),
-        Kind::SciSwitch => return vec![by_node(links)],
-        _ => (part.nodes, 1),
+    let sides = match part.kind {
+        kind if kind.is_grid() => part.sides(),
+        Kind::SciSwitch | Kind::Graph => return vec![by_node(links)],
+        _ => vec![part.nodes],
     };
     let mut directions: BTreeMap<(u32, bool), BTreeMap<u32, f64>> = BTreeMap::new();
     for link in links {
-        let Some((dimension, is_up)) = direction(link.from, link.to, side, dimensions) else {
+        let Some((dimension, is_up)) = direction(link.from, link.to, &sides) else {
             return vec![by_node(links)];
         };
         // Where two nodes are each other's neighbours on both sides, the second link goes down.
@@ -30,19 +30,19 @@ pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
         .rev()
         .map(|((dimension, is_up), links)| {
             let way = if is_up { "up" } else { "down" };
-            let title = match dimensions {
+            let title = match sides.len() {
                 1 => format!("Links {way}"),
                 _ => format!("Links {way} dimension {dimension}"),
             };
-            LinkGrid { title, rows: rows(side, dimensions, &links) }
+            LinkGrid { title, rows: rows(&sides, &links) }
         })
         .collect()
 }
 
 /// Returns the dimension of a link, and true if it leads up. A ring's end leads up to its start.
-fn direction(from: u32, to: u32, side: u32, dimensions: u32) -> Option<(u32, bool)> {
+fn direction(from: u32, to: u32, sides: &[u32]) -> Option<(u32, bool)> {
     let (mut from, mut to, mut found) = (from, to, None);
-    for dimension in 0..dimensions {
+    for (dimension, &side) in (0..).zip(sides) {
         let (here, there) = (from % side, to % side);
         if here != there {
             let is_up = (here + 1) % side == there;
@@ -58,13 +58,19 @@ fn direction(from: u32, to: u32, side: u32, dimensions: u32) -> Option<(u32, boo
 }
 
 /// Returns the nodes in rows of the first dimension; a row's name has the other coordinates.
-fn rows(side: u32, dimensions: u32, links: &BTreeMap<u32, f64>) -> Vec<(String, Vec<f64>)> {
-    let count = side.saturating_pow(dimensions - 1);
+fn rows(sides: &[u32], links: &BTreeMap<u32, f64>) -> Vec<(String, Vec<f64>)> {
+    let Some((&side, others)) = sides.split_first() else { return Vec::new() };
+    let count = others.iter().product::<u32>();
     let share = |node: u32| links.get(&node).copied().unwrap_or(f64::NAN);
     (0..count)
         .map(|row| {
-            let name = (1..dimensions).map(|at| (row / side.pow(at - 1) % side).to_string());
-            let name: Vec<String> = name.collect();
+            let mut rest = row;
+            let coordinates = others.iter().map(|size| {
+                let coordinate = rest % size;
+                rest /= size;
+                coordinate.to_string()
+            });
+            let name: Vec<String> = coordinates.collect();
             (name.join(","), (0..side).map(|column| share(row * side + column)).collect())
         })
         .collect()

@@ -7,19 +7,21 @@ mod links;
 mod page;
 mod results;
 mod simulate;
+mod sweep;
 mod tables;
 
 pub use links::by_node;
 pub use page::{Setting, Subject, page, page_of};
-pub use results::{Latency, LinkGrid, Point, Results, Saturation};
-pub use simulate::{Stage, simulate, stages};
-pub use tables::{Column, Columns, tables};
+pub use results::{Latency, LinkGrid, Point, Precision, Results, Saturation};
+pub use simulate::{Stage, Swept, simulate, stages, sweep};
+pub use sweep::sweep_page;
+pub use tables::{Column, Columns, Field, sweep_tables, tables, units};
 
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroUsize;
 
-    use super::{Column, Stage, page, simulate, stages, tables};
+    use super::{Stage, page, simulate, stages, tables};
     use crate::scenario::Scenario;
 
     fn scenario() -> Scenario {
@@ -49,16 +51,10 @@ mod tests {
     #[test]
     fn columns_of_a_table_have_one_length() {
         let results = simulate(&scenario(), None, |_| {}).expect("it runs");
-        let length = |column: &Column| match column {
-            Column::Float(values) => values.len(),
-            Column::Count(values) => values.len(),
-            Column::Index(values) => values.len(),
-            Column::Text(values) => values.len(),
-        };
         for table in tables(&results) {
-            let first = length(&table.columns[0].1);
+            let first = table.columns[0].column.rows();
             assert!(first > 0, "{}", table.name);
-            assert!(table.columns.iter().all(|(_, of)| length(of) == first), "{}", table.name);
+            assert!(table.columns.iter().all(|of| of.column.rows() == first), "{}", table.name);
         }
     }
 }

@@ -4,7 +4,7 @@ use fluxline_report::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Page, Plot, Scale, Section, Style, Table,
 };
 
-use super::results::{Latency, LinkGrid, Point, Results};
+use super::results::{Latency, LinkGrid, Point, Precision, Results};
 use crate::scenario::Scenario;
 
 /// Bins per decade of the latency histogram.
@@ -93,6 +93,9 @@ pub fn page_of(subject: &Subject, results: &Results) -> Page {
 }
 
 fn sizes(scenario: &Scenario) -> String {
+    if let Some(replay) = &scenario.traffic.replay {
+        return format!("{} given", replay.count());
+    }
     let sizes: Vec<String> =
         scenario.sizes().iter().map(|size| format!("{} B", size.bytes)).collect();
     sizes.join(", ")
@@ -161,16 +164,26 @@ fn verdict(subject: &Subject, results: &Results) -> String {
     }
     let lost: u64 = results.points.iter().map(|point| point.lost).sum();
     if lost > 0 {
-        said.push(format!("{lost} messages were lost and reported to their senders."));
+        said.push(format!("{lost} messages were lost."));
+    }
+    let is_missed = |point: &&Point| point.precision == Precision::Missed;
+    let missed: Vec<String> =
+        results.points.iter().filter(is_missed).map(|point| format!("{:.3}", point.load)).collect();
+    if !missed.is_empty() {
+        said.push(format!(
+            "The mean latency is less precise than asked for at load {}: raise \
+             `confidence.longest` or `run.duration-us`.",
+            missed.join(", ")
+        ));
     }
     said.join(" ")
 }
 
-fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
+pub(super) fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
     Axis { label: label.to_string(), unit: unit.to_string(), scale }
 }
 
-fn curve(label: &str, style: Style, points: Vec<(f64, f64)>) -> Curve {
+pub(super) fn curve(label: &str, style: Style, points: Vec<(f64, f64)>) -> Curve {
     Curve { label: label.to_string(), points, style, band: Vec::new() }
 }
 
@@ -238,6 +251,7 @@ fn points_section(points: &[Point]) -> Section {
         "busiest link",
         "messages",
         "lost",
+        "in flight",
         "steady after",
     ];
     let table = Table {
@@ -248,7 +262,8 @@ fn points_section(points: &[Point]) -> Section {
     Section {
         title: "Points".to_string(),
         text: "Offered and accepted are payload of a node, mean over the nodes; ± is the mean's \
-               interval of 95 % confidence."
+               interval of 95 % confidence, marked where it is wider than asked for. Lost messages \
+               and those in flight at the end are counted from the start."
             .to_string(),
         blocks: vec![Block::Table(table)],
         ..Section::default()
@@ -271,7 +286,10 @@ fn point_row(point: &Point) -> Vec<Cell> {
         number(format!("{:.2}", point.offered_mb_s)),
         number(format!("{:.2}", point.accepted_mb_s)),
         latency(|of| of.mean),
-        latency(|of| of.half_width.unwrap_or(f64::NAN)),
+        match (latency(|of| of.half_width.unwrap_or(f64::NAN)), point.precision) {
+            (Cell::Number(text), Precision::Missed) => Cell::Bad(text),
+            (cell, _) => cell,
+        },
         latency(|of| of.p50),
         latency(|of| of.p99),
         latency(|of| of.p999),
@@ -281,6 +299,7 @@ fn point_row(point: &Point) -> Vec<Cell> {
         number(format!("{:.1} %", 100.0 * point.busiest())),
         number(point.messages.to_string()),
         number(point.lost.to_string()),
+        number(point.in_flight.to_string()),
         steady,
     ]
 }
@@ -379,7 +398,7 @@ fn links_section(points: &[Point]) -> Section {
     }
 }
 
-fn how_section(subject: &Subject, points: &[Point]) -> Section {
+pub(super) fn how_section(subject: &Subject, points: &[Point]) -> Section {
     let run = |point: &Point| {
         vec![
             Cell::Number(format!("{:.3}", point.load)),
@@ -433,7 +452,7 @@ fn keys(scenario: &Scenario) -> Vec<Setting> {
 }
 
 /// Writes a number with three significant digits, or all digits before the point.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "–".to_string(),
         size if size >= 100.0 => format!("{value:.0}"),

@@ -36,8 +36,10 @@ pub struct Point {
     pub latency_us: Option<Latency>,
     /// The number of messages behind the latency.
     pub messages: u64,
-    /// Lost messages; their senders were notified.
+    /// Messages that were given up since the start, and have not arrived.
     pub lost: u64,
+    /// Messages under way at the end: neither delivered nor lost.
+    pub in_flight: u64,
     /// Payload of each source that was delivered \[MB/s\]; NaN: a silent node.
     pub sources_mb_s: Vec<f64>,
     /// Payload delivered to each target \[MB/s\]; NaN: a node that no message goes to.
@@ -52,6 +54,8 @@ pub struct Point {
     pub measured_us: f64,
     /// True if latency still rose at the end: there is no steady state.
     pub is_rising: bool,
+    /// The precision of the mean latency, compared with the goal.
+    pub precision: Precision,
     /// Share of its time that each link was busy, in the layout of the network.
     pub links: Vec<LinkGrid>,
     /// Largest latency of a bin \[us\] and messages in it.
@@ -62,6 +66,33 @@ pub struct Point {
     pub hops: u64,
     /// The hash of all events.
     pub fingerprint: String,
+}
+
+/// The precision of the mean latency, compared with the goal of the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// There was no goal.
+    NotAsked,
+    /// The interval is as narrow as asked for.
+    Reached,
+    /// It is wider, although the measurement was as long as allowed.
+    Missed,
+    /// There is no steady state, so that the measurement was not extended.
+    NoSteadyState,
+}
+
+impl Precision {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::NotAsked => "not-asked",
+            Precision::Reached => "reached",
+            Precision::Missed => "missed",
+            Precision::NoSteadyState => "no-steady-state",
+        }
+    }
 }
 
 /// Latency \[us\].

@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 
 use super::links;
-use super::results::{Latency, Point, Results, Saturation};
+use super::results::{Latency, Point, Precision, Results, Saturation};
 use crate::Fingerprint;
-use crate::load::sweep::{self, NodeLoad, Outcome, Progress, WarmUp};
-use crate::scenario::{Measured, Refused, Scenario};
+use crate::load::sweep::{self, Goal, NodeLoad, Outcome, Progress, WarmUp};
+use crate::scenario::{Measured, Refused, Scenario, Variant};
 
 /// The stage of a simulation, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +17,29 @@ pub enum Stage {
     Saturation,
 }
 
-/// Returns the loads that are measured. A closed loop has one point for all loads.
+/// Returns the loads that are measured. A closed loop and a trace have one point for all loads.
 fn loads(scenario: &Scenario) -> Vec<f64> {
-    match scenario.traffic.window {
-        0 => scenario.run.loads.clone(),
-        _ => vec![1.0],
+    match scenario.traffic.window > 0 || scenario.traffic.replay.is_some() {
+        false => scenario.run.loads.clone(),
+        true => vec![1.0],
     }
 }
 
-/// Returns the number of stages of [`simulate()`]: its points, and the search for saturation.
+/// Returns the scenarios that are measured: those of the sweep, or this one.
+fn scenarios(scenario: &Scenario) -> Vec<&Scenario> {
+    match scenario.variants.is_empty() {
+        true => vec![scenario],
+        false => scenario.variants.iter().map(|variant| &variant.scenario).collect(),
+    }
+}
+
+/// Returns the number of stages of [`simulate()`] or [`sweep()`]: points, and searches for
+/// saturation.
 #[must_use]
 pub fn stages(scenario: &Scenario) -> u64 {
-    loads(scenario).len() as u64 + u64::from(scenario.run.saturation)
+    let of =
+        |scenario: &Scenario| loads(scenario).len() as u64 + u64::from(scenario.run.saturation);
+    scenarios(scenario).into_iter().map(of).sum()
 }
 
 /// Measures all loads on up to `threads` threads (`None`: one per core), and the saturation load if
@@ -39,36 +50,90 @@ pub fn stages(scenario: &Scenario) -> u64 {
 pub fn simulate(
     scenario: &Scenario,
     threads: Option<NonZeroUsize>,
-    mut progress: impl FnMut(Stage) + Send,
+    progress: impl FnMut(Stage) + Send,
 ) -> Result<Results, Refused> {
-    let loads = loads(scenario);
+    let mut all = all(&[scenario], threads, progress)?;
+    Ok(all.swap_remove(0))
+}
+
+/// The results of one value of a sweep.
+#[derive(Debug)]
+pub struct Swept<'a> {
+    /// The value, and its scenario.
+    pub variant: &'a Variant,
+    /// The results.
+    pub results: Results,
+}
+
+/// Measures every value of a scenario's sweep, as [`simulate()`] does.
+///
+/// # Errors
+/// Those of [`simulate()`].
+pub fn sweep(
+    scenario: &Scenario,
+    threads: Option<NonZeroUsize>,
+    progress: impl FnMut(Stage) + Send,
+) -> Result<Vec<Swept<'_>>, Refused> {
+    let results = all(&scenarios(scenario), threads, progress)?;
+    let swept = scenario.variants.iter().zip(results);
+    Ok(swept.map(|(variant, results)| Swept { variant, results }).collect())
+}
+
+/// One point of one scenario.
+struct Task<'a> {
+    scenario: &'a Scenario,
+    load: f64,
+}
+
+fn all(
+    scenarios: &[&Scenario],
+    threads: Option<NonZeroUsize>,
+    mut progress: impl FnMut(Stage) + Send,
+) -> Result<Vec<Results>, Refused> {
+    let tasks: Vec<Task<'_>> = scenarios
+        .iter()
+        .flat_map(|&scenario| loads(scenario).into_iter().map(move |load| Task { scenario, load }))
+        .collect();
     let done = |of: Progress| progress(Stage::Points(of.done));
-    let measured = sweep::run_all(&loads, threads, |&load| scenario.measure(load), done);
-    let mut points = Vec::new();
-    let mut print = Fingerprint::default();
-    for (&load, measured) in loads.iter().zip(measured) {
+    let measure = |task: &Task<'_>| task.scenario.measure(task.load);
+    let mut measured = tasks.iter().zip(sweep::run_all(&tasks, threads, measure, done));
+    let mut all = Vec::new();
+    for &scenario in scenarios {
+        let points = measured.by_ref().take(loads(scenario).len());
+        let mut results = of_points(points)?;
+        if scenario.run.saturation {
+            progress(Stage::Saturation);
+            let found = scenario.saturation()?;
+            let (stable, saturated) = (found.followed, found.not_followed);
+            results.saturation = Some(Saturation { stable, saturated });
+        }
+        all.push(results);
+    }
+    Ok(all)
+}
+
+fn of_points<'a>(
+    measured: impl Iterator<Item = (&'a Task<'a>, Result<Measured, Refused>)>,
+) -> Result<Results, Refused> {
+    let (mut points, mut print) = (Vec::new(), Fingerprint::default());
+    for (Task { scenario, load }, measured) in measured {
         let at_load = |problem: Refused| Refused(format!("at load {load}: {problem}"));
         let measured = measured.map_err(at_load)?;
         print.join(measured.outcome.fingerprint);
-        points.push(point(scenario, load, &measured));
+        points.push(point(scenario, *load, &measured));
     }
-    let mut saturation = None;
-    if scenario.run.saturation {
-        progress(Stage::Saturation);
-        let found = scenario.saturation()?;
-        saturation = Some(Saturation { stable: found.followed, saturated: found.not_followed });
-    }
-    Ok(Results { points, saturation, fingerprint: print.to_string() })
+    Ok(Results { points, saturation: None, fingerprint: print.to_string() })
 }
 
 fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
-    let Measured { outcome, lost } = measured;
-    let is_closed = scenario.traffic.window > 0;
-    let load = match is_closed {
-        true => outcome.offered_bytes_per_s / scenario.link_bytes_per_s(),
-        false => load,
+    let Measured { outcome, lost, in_flight } = measured;
+    let is_given = scenario.traffic.window == 0 && scenario.traffic.replay.is_none();
+    let load = match is_given {
+        false => outcome.offered_bytes_per_s / scenario.link_bytes_per_s(),
+        true => load,
     };
-    Point { lost: *lost, links: links::grids(scenario, &outcome.links), ..Point::of(load, outcome) }
+    let links = links::grids(scenario, &outcome.links);
+    Point { lost: *lost, in_flight: *in_flight, links, ..Point::of(load, outcome) }
 }
 
 impl Point {
@@ -92,6 +157,7 @@ impl Point {
             latency_us: Some(latency).filter(|_| outcome.messages > 0),
             messages: outcome.messages,
             lost: 0,
+            in_flight: 0,
             sources_mb_s: delivered_mb_s(&outcome.sources),
             targets_mb_s: delivered_mb_s(&outcome.targets),
             source_jain: outcome.source_fairness().map(|fairness| fairness.jain),
@@ -99,6 +165,12 @@ impl Point {
             warm_up_us: outcome.warm_up.as_us(),
             measured_us: outcome.measured.as_us(),
             is_rising: outcome.warm_up_end == WarmUp::CutShort,
+            precision: match outcome.goal {
+                Goal::None => Precision::NotAsked,
+                Goal::Reached => Precision::Reached,
+                Goal::Missed => Precision::Missed,
+                Goal::NoSteadyState => Precision::NoSteadyState,
+            },
             links: vec![links::by_node(&outcome.links)],
             histogram: buckets.map(|(largest, count)| (largest.as_us(), count)).collect(),
             entries: outcome.entries,

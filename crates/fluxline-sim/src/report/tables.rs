@@ -1,6 +1,9 @@
 //! The results of a scenario as tables for other programs.
 
+use std::collections::BTreeMap;
+
 use super::results::{Latency, Point, Results};
+use super::simulate::Swept;
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,13 +18,42 @@ pub enum Column {
     Text(Vec<String>),
 }
 
+/// A column with its name and unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// The name, which ends with the unit.
+    pub name: &'static str,
+    /// The unit; `1`: a number without one; empty: not a number.
+    pub unit: &'static str,
+    /// The values.
+    pub column: Column,
+}
+
 /// A table by columns, all of one length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// The name of the table.
     pub name: &'static str,
-    /// The columns with their names, which end with the unit.
-    pub columns: Vec<(&'static str, Column)>,
+    /// The columns.
+    pub columns: Vec<Field>,
+}
+
+/// Returns a column; its unit follows from the end of its name.
+fn field(name: &'static str, column: Column) -> Field {
+    let unit = match &column {
+        Column::Text(_) => "",
+        _ if name.ends_with("_mb_s") => "MB/s",
+        _ if name.ends_with("_us") => "us",
+        _ => "1",
+    };
+    Field { name, unit, column }
+}
+
+/// Returns the units of all tables' columns, by name.
+#[must_use]
+pub fn units(tables: &[Columns]) -> BTreeMap<&'static str, &'static str> {
+    let fields = tables.iter().flat_map(|table| &table.columns);
+    fields.filter(|field| !field.unit.is_empty()).map(|field| (field.name, field.unit)).collect()
 }
 
 /// Makes the tables: points, nodes, links and the latency histograms.
@@ -31,6 +63,52 @@ pub fn tables(results: &Results) -> Vec<Columns> {
     vec![self::points(points), nodes(points), links(points), latency(points)]
 }
 
+/// Makes the tables of a sweep: those of [`tables`] with the value of each row in front.
+#[must_use]
+pub fn sweep_tables(swept: &[Swept<'_>]) -> Vec<Columns> {
+    let mut all: Vec<Columns> = Vec::new();
+    for one in swept {
+        for (at, mut table) in tables(&one.results).into_iter().enumerate() {
+            let rows = table.columns.first().map_or(0, |field| field.column.rows());
+            let values = vec![one.variant.value.clone(); rows];
+            table.columns.insert(0, field("value", Column::Text(values)));
+            match all.get_mut(at) {
+                None => all.push(table),
+                Some(whole) => {
+                    for (field, more) in whole.columns.iter_mut().zip(table.columns) {
+                        field.column.append(more.column);
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Column {
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Column::Float(values) => values.len(),
+            Column::Count(values) => values.len(),
+            Column::Index(values) => values.len(),
+            Column::Text(values) => values.len(),
+        }
+    }
+
+    /// Adds the rows of a column of the same type.
+    fn append(&mut self, more: Column) {
+        match (self, more) {
+            (Column::Float(all), Column::Float(more)) => all.extend(more),
+            (Column::Count(all), Column::Count(more)) => all.extend(more),
+            (Column::Index(all), Column::Index(more)) => all.extend(more),
+            (Column::Text(all), Column::Text(more)) => all.extend(more),
+            _ => {}
+        }
+    }
+}
+
 fn points(points: &[Point]) -> Columns {
     let float = |value: fn(&Point) -> f64| Column::Float(points.iter().map(value).collect());
     let count = |value: fn(&Point) -> u64| Column::Count(points.iter().map(value).collect());
@@ -38,27 +116,30 @@ fn points(points: &[Point]) -> Columns {
         let latency = |point: &Point| point.latency_us.as_ref().map_or(f64::NAN, value);
         Column::Float(points.iter().map(latency).collect())
     };
+    let precision = points.iter().map(|point| point.precision.name().to_owned()).collect();
     let prints = points.iter().map(|point| point.fingerprint.clone()).collect();
     let columns = vec![
-        ("load", float(|point| point.load)),
-        ("offered_mb_s", float(|point| point.offered_mb_s)),
-        ("accepted_mb_s", float(|point| point.accepted_mb_s)),
-        ("mean_us", of(|latency| latency.mean)),
-        ("half_width_us", of(|latency| latency.half_width.unwrap_or(f64::NAN))),
-        ("p50_us", of(|latency| latency.p50)),
-        ("p99_us", of(|latency| latency.p99)),
-        ("p999_us", of(|latency| latency.p999)),
-        ("max_us", of(|latency| latency.max)),
-        ("source_jain", float(|point| point.source_jain.unwrap_or(f64::NAN))),
-        ("target_jain", float(|point| point.target_jain.unwrap_or(f64::NAN))),
-        ("busiest_link", float(Point::busiest)),
-        ("warm_up_us", float(|point| point.warm_up_us)),
-        ("measured_us", float(|point| point.measured_us)),
-        ("messages", count(|point| point.messages)),
-        ("lost", count(|point| point.lost)),
-        ("entries", count(|point| point.entries)),
-        ("hops", count(|point| point.hops)),
-        ("fingerprint", Column::Text(prints)),
+        field("load", float(|point| point.load)),
+        field("offered_mb_s", float(|point| point.offered_mb_s)),
+        field("accepted_mb_s", float(|point| point.accepted_mb_s)),
+        field("mean_us", of(|latency| latency.mean)),
+        field("half_width_us", of(|latency| latency.half_width.unwrap_or(f64::NAN))),
+        field("p50_us", of(|latency| latency.p50)),
+        field("p99_us", of(|latency| latency.p99)),
+        field("p999_us", of(|latency| latency.p999)),
+        field("max_us", of(|latency| latency.max)),
+        field("source_jain", float(|point| point.source_jain.unwrap_or(f64::NAN))),
+        field("target_jain", float(|point| point.target_jain.unwrap_or(f64::NAN))),
+        field("busiest_link", float(Point::busiest)),
+        field("warm_up_us", float(|point| point.warm_up_us)),
+        field("measured_us", float(|point| point.measured_us)),
+        field("messages", count(|point| point.messages)),
+        field("lost", count(|point| point.lost)),
+        field("in_flight", count(|point| point.in_flight)),
+        field("entries", count(|point| point.entries)),
+        field("hops", count(|point| point.hops)),
+        field("precision", Column::Text(precision)),
+        field("fingerprint", Column::Text(prints)),
     ];
     Columns { name: "points", columns }
 }
@@ -76,10 +157,10 @@ fn nodes(points: &[Point]) -> Columns {
         }
     }
     let columns = vec![
-        ("load", Column::Float(loads)),
-        ("node", Column::Index(numbers)),
-        ("delivered_as_source_mb_s", Column::Float(sources)),
-        ("delivered_as_target_mb_s", Column::Float(targets)),
+        field("load", Column::Float(loads)),
+        field("node", Column::Index(numbers)),
+        field("delivered_as_source_mb_s", Column::Float(sources)),
+        field("delivered_as_target_mb_s", Column::Float(targets)),
     ];
     Columns { name: "nodes", columns }
 }
@@ -101,11 +182,11 @@ fn links(points: &[Point]) -> Columns {
         }
     }
     let columns = vec![
-        ("load", Column::Float(loads)),
-        ("links", Column::Text(grids)),
-        ("row", Column::Text(rows)),
-        ("column", Column::Index(columns)),
-        ("busy", Column::Float(shares)),
+        field("load", Column::Float(loads)),
+        field("links", Column::Text(grids)),
+        field("row", Column::Text(rows)),
+        field("column", Column::Index(columns)),
+        field("busy", Column::Float(shares)),
     ];
     Columns { name: "links", columns }
 }
@@ -120,9 +201,9 @@ fn latency(points: &[Point]) -> Columns {
         }
     }
     let columns = vec![
-        ("load", Column::Float(loads)),
-        ("at_most_us", Column::Float(ends)),
-        ("messages", Column::Count(counts)),
+        field("load", Column::Float(loads)),
+        field("at_most_us", Column::Float(ends)),
+        field("messages", Column::Count(counts)),
     ];
     Columns { name: "latency", columns }
 }

@@ -129,7 +129,10 @@ pub(super) struct Totals {
 }
 
 /// A switch of four ports with two nodes each.
-const SWITCH: Topology = Topology::Switch { ports: 4, per_ringlet: 2 };
+fn switch() -> Topology {
+    Topology::switch(4, 2)
+}
+
 /// A host moves 64 bytes at 80 MB/s each way: 160 symbols of 5 ns.
 const HOST_GAP: u64 = 160;
 
@@ -141,9 +144,9 @@ fn writes(nodes: u32, gap: u64) -> Plan {
 pub(super) fn totals() -> Result<Totals, ConfigError> {
     Ok(Totals {
         lc1_ring: total(&Config::lc1(10), writes(10, 0))?,
-        lc1_switch: total(&Config::lc1(2).joined(SWITCH), writes(8, 0))?,
+        lc1_switch: total(&Config::lc1(2).joined(switch()), writes(8, 0))?,
         lc2_ring: total(&Config::lc2(8), writes(8, HOST_GAP))?,
-        lc2_switch: total(&Config::lc2(2).joined(SWITCH), writes(8, HOST_GAP))?,
+        lc2_switch: total(&Config::lc2(2).joined(switch()), writes(8, HOST_GAP))?,
     })
 }
 

@@ -2,8 +2,9 @@
 
 use fluxline_toml::LoadError;
 
+use super::network::{DIMENSIONS_MAX, PORTS_MAX};
 use super::{Kind, PatternName, Scenario};
-use crate::core::fault::Fault;
+use crate::core::fault::{Fault, FaultKind};
 
 /// The reason why a scenario is rejected, in one sentence: the mistake, its location and the
 /// correction.
@@ -26,6 +27,8 @@ const NODES_MAX: u64 = 65_520;
 const LOADS_MAX: usize = 200;
 /// Longest virtual time \[us\]: ten seconds, which take more than a day to compute.
 const TIME_US_MAX: f64 = 1e7;
+/// Most packets of a message: each is in memory from the moment it is handed over.
+const PACKETS_MAX: u32 = 1 << 16;
 /// Largest payload of a message \[byte\].
 const BYTES_MAX: u32 = 1 << 20;
 
@@ -33,21 +36,14 @@ impl Scenario {
     pub(super) fn check(&self) -> Result<(), Refused> {
         self.check_network()?;
         self.check_traffic()?;
+        self.check_nodes()?;
         self.check_run()?;
         self.check_faults()
     }
 
     fn check_network(&self) -> Result<(), Refused> {
+        self.check_size()?;
         let part = &self.network;
-        let nodes = part.node_count();
-        let size = if part.kind.is_grid() { "side` and `dimensions" } else { "nodes" };
-        require(
-            (2..=NODES_MAX).contains(&nodes),
-            format_args!("the network has {nodes} nodes; `{size}` must give 2 to {NODES_MAX}."),
-        )?;
-        within("network.side", f64::from(part.side), 2.0, 65_520.0)?;
-        within("network.dimensions", f64::from(part.dimensions), 1.0, 6.0)?;
-        within("network.ports", f64::from(part.ports), 1.0, 64.0)?;
         if let Some(rate) = part.link_mb_s {
             within("network.link-mb-s", rate, 1.0, 1e6)?;
         }
@@ -59,6 +55,13 @@ impl Scenario {
         within("network.wire-ns", f64::from(part.wire_ns), 1.0, 1e6)?;
         within("network.virtual-channels", f64::from(part.virtual_channels), 1.0, 16.0)?;
         within("network.packet-bytes", f64::from(part.packet_bytes), 1.0, 1e6)?;
+        require(
+            !part.kind.is_sci() || matches!(part.packet_bytes, 16 | 64 | 256),
+            format_args!(
+                "`network.packet-bytes` is {}; SCI packets carry 16, 64 or 256 bytes.",
+                part.packet_bytes
+            ),
+        )?;
         within("network.header-bytes", f64::from(part.header_bytes), 0.0, 1e6)?;
         let counts = [
             ("network.pass-symbols", part.pass_symbols, 1.0),
@@ -75,6 +78,72 @@ impl Scenario {
         Ok(())
     }
 
+    pub(super) fn check_size(&self) -> Result<(), Refused> {
+        let part = &self.network;
+        let nodes = part.node_count();
+        let size = match part.kind {
+            Kind::Graph => "edges",
+            Kind::SciSwitch if !part.ringlets.is_empty() => "ringlets",
+            kind if kind.is_grid() && !part.sides.is_empty() => "sides",
+            kind if kind.is_grid() => "side` and `dimensions",
+            _ => "nodes",
+        };
+        require(
+            (2..=NODES_MAX).contains(&nodes),
+            format_args!("the network has {nodes} nodes; `{size}` must give 2 to {NODES_MAX}."),
+        )?;
+        within("network.dimensions", f64::from(part.dimensions), 1.0, f64::from(DIMENSIONS_MAX))?;
+        within("network.ports", f64::from(part.ports), 1.0, f64::from(PORTS_MAX))?;
+        if part.kind.is_grid() {
+            let sides = part.sides();
+            let key = if part.sides.is_empty() { "network.side" } else { "network.sides" };
+            for &side in &sides {
+                within(key, f64::from(side), 2.0, 65_520.0)?;
+            }
+            require(
+                sides.len() <= DIMENSIONS_MAX as usize,
+                format_args!("`{key}` has {} numbers; at most {DIMENSIONS_MAX}.", sides.len()),
+            )?;
+        }
+        let ringlets = &part.ringlets;
+        require(
+            ringlets.len() <= PORTS_MAX as usize && !ringlets.contains(&0),
+            format_args!(
+                "`network.ringlets` is {ringlets:?}; write at most {PORTS_MAX} numbers above 0."
+            ),
+        )
+    }
+
+    fn check_nodes(&self) -> Result<(), Refused> {
+        let nodes = self.network.node_count();
+        for (at, part) in self.node.iter().enumerate() {
+            for &node in &part.nodes {
+                require(
+                    u64::from(node) < nodes,
+                    format_args!("`node.{at}.nodes` has {node}; the nodes are 0 to {}.", nodes - 1),
+                )?;
+            }
+            let load = part.load.unwrap_or(1.0);
+            within(&format!("node.{at}.load"), load, 0.0, 1000.0)?;
+            require(
+                load == 0.0 || load >= 1e-3,
+                format_args!("`node.{at}.load` is {load}; write 0, or 0.001 to 1000."),
+            )?;
+            require(
+                self.traffic.window == 0 || load == 0.0 || part.load.is_none(),
+                format_args!(
+                    "`node.{at}.load` is {load}, but in a closed loop a node sends as fast as it \
+                     can; write 0, or leave out `traffic.window`."
+                ),
+            )?;
+        }
+        let weights = self.weights();
+        require(
+            weights.is_empty() || weights.iter().any(|&load| load > 0.0),
+            format_args!("`node` silences every node; give one of them a load above 0."),
+        )
+    }
+
     fn check_traffic(&self) -> Result<(), Refused> {
         let part = &self.traffic;
         let nodes = self.network.node_count();
@@ -87,16 +156,24 @@ impl Scenario {
         for size in &self.sizes() {
             within("traffic.bytes", f64::from(size.bytes), 1.0, f64::from(BYTES_MAX))?;
             within("a weight in traffic.sizes", f64::from(size.weight), 1.0, 1e6)?;
-            require(
-                !self.network.kind.is_sci() || size.bytes <= 256,
-                format_args!(
-                    "a message has {} bytes, but an SCI packet carries at most 256; write 1 to \
-                     256 in `traffic.bytes` or `traffic.sizes`.",
-                    size.bytes
-                ),
-            )?;
         }
+        self.check_messages()?;
         self.check_pattern(nodes)
+    }
+
+    /// Checks that routers can hold the packets of the largest message.
+    fn check_messages(&self) -> Result<(), Refused> {
+        let of_trace = self.traffic.replay.as_ref().map(crate::load::traffic::Replay::largest);
+        let sizes = self.sizes();
+        let largest = of_trace.or_else(|| sizes.iter().map(|size| size.bytes).max()).unwrap_or(0);
+        let packets = largest.div_ceil(self.network.packet_bytes.max(1));
+        require(
+            packets <= PACKETS_MAX,
+            format_args!(
+                "`network.packet-bytes` cuts a message of {largest} bytes into {packets} packets; \
+                 at most {PACKETS_MAX} are possible."
+            ),
+        )
     }
 
     fn check_pattern(&self, nodes: u64) -> Result<(), Refused> {
@@ -149,18 +226,14 @@ impl Scenario {
         )?;
         within("run.warm-up-us", run.warm_up_us, 0.001, TIME_US_MAX)?;
         within("run.warm-up-max-us", run.warm_up_max_us, run.warm_up_us, TIME_US_MAX)?;
-        within("run.duration-us", run.duration_us, 0.1, TIME_US_MAX)
+        within("run.duration-us", run.duration_us, 0.1, TIME_US_MAX)?;
+        within("confidence.width", self.confidence.width, 1e-4, 10.0)?;
+        within("confidence.longest", self.confidence.longest, 1.0, 1000.0)
     }
 
     fn check_faults(&self) -> Result<(), Refused> {
         let faults = &self.faults;
         within("faults.bit-error-rate", faults.bit_error_rate, 0.0, 0.01)?;
-        let asked =
-            faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty() || !faults.at.is_empty();
-        require(
-            !asked || self.network.kind.is_sci(),
-            format_args!("only SCI networks have faults; leave out [faults] or use an SCI kind."),
-        )?;
         let nodes = self.network.node_count();
         for &node in &faults.dead_nodes {
             require(
@@ -188,6 +261,15 @@ impl Scenario {
             node < nodes,
             format_args!("`faults.at` has {text:?}; the nodes are 0 to {}.", nodes - 1),
         )?;
+        let kind = self.network.kind;
+        require(
+            kind.is_sci() || matches!(fault.kind, FaultKind::Host(_)),
+            format_args!(
+                "`faults.at` has {text:?}, but routers have neither cables nor power to lose; \
+                 write `host:{node}@..`, or choose an SCI kind instead of `{}`.",
+                kind.name()
+            ),
+        )?;
         Ok(fault)
     }
 
@@ -213,6 +295,7 @@ impl Kind {
             Kind::Ring => "ring",
             Kind::Mesh => "mesh",
             Kind::Torus => "torus",
+            Kind::Graph => "graph",
         }
     }
 }

@@ -1,22 +1,32 @@
 //! A scenario: a file that describes a simulated network, its traffic, and the time of the run.
 //!
-//! Every key has a default; an unknown key is refused with its line. The manual's page is generated
-//! from the same rows ([`page`]).
+//! Every key has a default. A key that is unknown, or that has no effect, is refused with its line.
+//! One table of keys ([`KEYS`]) feeds the reader, its refusals, the listing and the manual.
 
 mod check;
+mod effect;
+mod files;
+mod keys;
 mod network;
+mod node;
 mod page;
+mod read;
 mod run;
 mod sci;
+mod sweep;
 pub mod url;
 
-use fluxline_toml::{Places, TomlText};
 use serde::{Deserialize, Serialize};
 
 pub use check::Refused;
+pub use keys::{KEYS, Key, When};
 pub use network::{Kind, NetworkPart};
+pub use node::{HostName, NodePart};
 pub use page::page;
 pub use run::{Measured, Saturated};
+pub use sweep::{SweepPart, Variant};
+
+use crate::load::traffic::Replay;
 
 /// The content of a scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,10 +40,19 @@ pub struct Scenario {
     pub network: NetworkPart,
     /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
+    /// Nodes that differ from the others; a later table overrides an earlier one.
+    pub node: Vec<NodePart>,
     /// The measurement.
     pub run: RunPart,
+    /// The precision of the mean latency.
+    pub confidence: ConfidencePart,
     /// The faults.
     pub faults: FaultsPart,
+    /// A key that takes several values.
+    pub sweep: SweepPart,
+    /// The scenarios of the sweep, of which this one is the first; empty: no sweep.
+    #[serde(skip)]
+    pub variants: Vec<Variant>,
 }
 
 impl Default for Scenario {
@@ -43,8 +62,12 @@ impl Default for Scenario {
             seed: 1,
             network: NetworkPart::default(),
             traffic: TrafficPart::default(),
+            node: Vec::new(),
             run: RunPart::default(),
+            confidence: ConfidencePart::default(),
             faults: FaultsPart::default(),
+            sweep: SweepPart::default(),
+            variants: Vec::new(),
         }
     }
 }
@@ -68,6 +91,25 @@ pub enum PatternName {
     Transpose,
     /// Every source sends one fragment of each event to the builder whose turn it is.
     EventBuilding,
+    /// The messages of a file.
+    Trace,
+}
+
+impl PatternName {
+    /// Returns the name as in a file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PatternName::Uniform => "uniform",
+            PatternName::Neighbour => "neighbour",
+            PatternName::HotReceiver => "hot-receiver",
+            PatternName::HotSender => "hot-sender",
+            PatternName::BitComplement => "bit-complement",
+            PatternName::Transpose => "transpose",
+            PatternName::EventBuilding => "event-building",
+            PatternName::Trace => "trace",
+        }
+    }
 }
 
 /// The SCI command that carries a message.
@@ -109,6 +151,11 @@ pub enum Arrivals {
 pub struct TrafficPart {
     /// The pattern of receivers.
     pub pattern: PatternName,
+    /// The file with the messages of a trace.
+    pub trace: String,
+    /// The content of this file.
+    #[serde(skip)]
+    pub replay: Option<Replay>,
     /// The arrival of messages, in an open loop.
     pub arrivals: Arrivals,
     /// Messages of a node under way at a time, a closed loop; 0: open loop.
@@ -137,6 +184,8 @@ impl Default for TrafficPart {
     fn default() -> TrafficPart {
         TrafficPart {
             pattern: PatternName::Uniform,
+            trace: String::new(),
+            replay: None,
             arrivals: Arrivals::Poisson,
             window: 0,
             bytes: 64,
@@ -174,7 +223,7 @@ pub struct RunPart {
     pub warm_up_us: f64,
     /// Latest virtual time at which the measurement begins \[us\].
     pub warm_up_max_us: f64,
-    /// Virtual time of the measurement \[us\].
+    /// Shortest virtual time of the measurement \[us\].
     pub duration_us: f64,
 }
 
@@ -187,6 +236,22 @@ impl Default for RunPart {
             warm_up_max_us: 320.0,
             duration_us: 200.0,
         }
+    }
+}
+
+/// The precision of the mean latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ConfidencePart {
+    /// The target: half the interval of 95 % confidence, as a share of the mean.
+    pub width: f64,
+    /// The longest measurement, as a multiple of the shortest.
+    pub longest: f64,
+}
+
+impl Default for ConfidencePart {
+    fn default() -> ConfidencePart {
+        ConfidencePart { width: 0.05, longest: 8.0 }
     }
 }
 
@@ -203,26 +268,18 @@ pub struct FaultsPart {
 }
 
 impl Scenario {
-    /// Reads a scenario. Messages refer to it as `name`.
-    ///
-    /// # Errors
-    /// One sentence that names the line or the key, and the correction.
-    pub fn parse(name: &str, text: &str) -> Result<Scenario, Refused> {
-        let source = TomlText { file: name, text };
-        let scenario: Scenario =
-            toml::from_str(text).map_err(|error| Refused::from(&source.toml_error(&error)))?;
-        scenario.check().map_err(|Refused(problem)| {
-            // The sentence names its key first: `traffic.hot` is 7.
-            let key = problem.trim_start_matches('`').split(['`', ' ']).next().unwrap_or_default();
-            Refused::from(&source.error(Places::of(text).value(key), problem.clone()))
-        })?;
-        Ok(scenario)
+    /// Returns the scenario with another seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Scenario {
+        self.seed = seed;
+        self.each_variant(|scenario| scenario.with_seed(seed))
     }
 
-    /// Returns the scenario with a tenth of the virtual time and at most 4 loads, for a quick
-    /// result.
+    /// Returns the scenario with a tenth of the virtual time, at most 4 loads and no extension of
+    /// the measurement, for a quick result.
     #[must_use]
     pub fn quick(mut self) -> Scenario {
+        self.confidence.longest = 1.0;
         self.run.warm_up_us /= 10.0;
         self.run.warm_up_max_us /= 10.0;
         self.run.duration_us /= 10.0;
@@ -230,6 +287,14 @@ impl Scenario {
         if loads > 4 {
             let kept = [0, loads / 3, 2 * loads / 3, loads - 1];
             self.run.loads = kept.map(|at| self.run.loads[at]).to_vec();
+        }
+        self.each_variant(Scenario::quick)
+    }
+
+    /// Changes every scenario of a sweep.
+    fn each_variant(mut self, change: impl Fn(Scenario) -> Scenario) -> Scenario {
+        for variant in &mut self.variants {
+            variant.scenario = change(std::mem::take(&mut variant.scenario));
         }
         self
     }

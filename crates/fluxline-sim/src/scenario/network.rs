@@ -2,7 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::router::Graph;
 use crate::net::sci::Preset;
+
+/// Most dimensions of a mesh or torus.
+pub(super) const DIMENSIONS_MAX: u32 = 6;
+/// Most ringlets of a switch.
+pub(super) const PORTS_MAX: u32 = 64;
 
 /// The kind of network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +27,22 @@ pub enum Kind {
     Mesh,
     /// A torus of routers: rings along each dimension.
     Torus,
+    /// Routers on any connected graph.
+    Graph,
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 7] = [
+        Kind::SciRing,
+        Kind::SciTorus,
+        Kind::SciSwitch,
+        Kind::Ring,
+        Kind::Mesh,
+        Kind::Torus,
+        Kind::Graph,
+    ];
+
     /// Returns true if its links are SCI's.
     #[must_use]
     pub fn is_sci(self) -> bool {
@@ -58,10 +77,19 @@ pub struct NetworkPart {
     pub nodes: u32,
     /// Ringlets of a switch.
     pub ports: u32,
+    /// Nodes of each ringlet of a switch, if they differ.
+    pub ringlets: Vec<u32>,
     /// Nodes along each dimension of a mesh or torus.
     pub side: u32,
     /// Dimensions of a mesh or torus.
     pub dimensions: u32,
+    /// Nodes along each dimension, if they differ.
+    pub sides: Vec<u32>,
+    /// The file with the links of a graph.
+    pub edges: String,
+    /// The content of this file.
+    #[serde(skip)]
+    pub graph: Option<Graph>,
     /// SCI: which cards; the keys below override single values of them.
     pub preset: Preset,
     /// SCI: rate of a link \[MB/s\].
@@ -92,7 +120,7 @@ pub struct NetworkPart {
     pub virtual_channels: u8,
     /// Routers: buffer of each virtual channel \[byte\].
     pub buffer_bytes: u32,
-    /// Routers: largest payload of a packet \[byte\].
+    /// Largest payload of a packet \[byte\].
     pub packet_bytes: u32,
     /// Routers: header of each packet \[byte\].
     pub header_bytes: u32,
@@ -104,8 +132,12 @@ impl Default for NetworkPart {
             kind: Kind::SciRing,
             nodes: 8,
             ports: 4,
+            ringlets: Vec::new(),
             side: 8,
             dimensions: 2,
+            sides: Vec::new(),
+            edges: String::new(),
+            graph: None,
             preset: Preset::Lc2,
             link_mb_s: None,
             pass_symbols: None,
@@ -133,8 +165,30 @@ impl NetworkPart {
     pub fn node_count(&self) -> u64 {
         match self.kind {
             Kind::SciRing | Kind::Ring => u64::from(self.nodes),
-            Kind::SciSwitch => u64::from(self.nodes) * u64::from(self.ports),
-            _ => u64::from(self.side).saturating_pow(self.dimensions),
+            Kind::SciSwitch => self.ringlets().iter().map(|&nodes| u64::from(nodes)).sum(),
+            Kind::Graph => self.graph.as_ref().map_or(0, |graph| u64::from(graph.nodes())),
+            Kind::SciTorus | Kind::Mesh | Kind::Torus => {
+                let product = |all: u64, &side: &u32| all.saturating_mul(u64::from(side));
+                self.sides().iter().fold(1, product)
+            }
+        }
+    }
+
+    /// Returns the nodes along each dimension of a mesh or torus.
+    #[must_use]
+    pub fn sides(&self) -> Vec<u32> {
+        match self.sides.is_empty() {
+            true => vec![self.side; self.dimensions.min(DIMENSIONS_MAX + 1) as usize],
+            false => self.sides.clone(),
+        }
+    }
+
+    /// Returns the nodes on each ringlet of a switch.
+    #[must_use]
+    pub fn ringlets(&self) -> Vec<u32> {
+        match self.ringlets.is_empty() {
+            true => vec![self.nodes; self.ports.min(PORTS_MAX + 1) as usize],
+            false => self.ringlets.clone(),
         }
     }
 }

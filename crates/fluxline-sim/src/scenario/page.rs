@@ -2,116 +2,23 @@
 
 use std::fmt::Write as _;
 
-/// Part of the file, key, default in TOML, and description.
-pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);
+use super::keys::{KEYS, Key};
 
-/// All keys, in the order of the page. A test compares them with the accepted keys.
-pub(super) const ROWS: &[Row] = &[
-    ("", "title", "\"\"", "heading of the report; empty: the file's name"),
-    ("", "seed", "1", "seed of all random choices; `--seed` overrides it"),
+/// Introductions of parts that need one.
+const ABOUT: &[(&str, &str)] = &[
     (
-        "network",
-        "kind",
-        "\"sci-ring\"",
-        "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`",
-    ),
-    ("network", "nodes", "8", "nodes of a ring; for a switch: nodes of each ringlet"),
-    ("network", "ports", "4", "ringlets of a switch"),
-    ("network", "side", "8", "nodes along each dimension of a mesh or torus"),
-    ("network", "dimensions", "2", "dimensions of a mesh or torus"),
-    (
-        "network",
-        "preset",
-        "\"lc2\"",
-        "SCI cards: `standard`, `lc1`, `lc2`, `lc3`; listed by `fluxline sim presets`",
-    ),
-    ("network", "link-mb-s", "", "SCI: rate of a link [MB/s]"),
-    ("network", "pass-symbols", "", "SCI: from a node's input to its output [2 B symbols]"),
-    ("network", "cable-symbols", "", "SCI: length of a cable [2 B symbols]"),
-    ("network", "flow-control", "true", "SCI: go bits share the bandwidth"),
-    ("network", "retry", "\"aged\"", "SCI: after a busy echo, `aged` (fair) or `plain`"),
-    ("network", "send-queue", "", "SCI: packets that wait in a node"),
-    ("network", "unacknowledged", "", "SCI: packets of a node that wait for their echo"),
-    ("network", "receive-queue", "", "SCI: packets that a node holds for its host"),
-    (
-        "network",
-        "bus-mb-s",
-        "",
-        "SCI torus and switch: bus between a node's ringlets and its host [MB/s]",
-    ),
-    ("network", "link-bytes-per-ns", "16", "routers: rate of a link [B/ns]"),
-    ("network", "router-ns", "5", "routers: delay of a packet's head [ns]"),
-    ("network", "wire-ns", "1", "routers: time on a link [ns]"),
-    ("network", "virtual-channels", "2", "routers: virtual channels of a link; rings need 2"),
-    ("network", "buffer-bytes", "128", "routers: buffer of each virtual channel [B]"),
-    ("network", "packet-bytes", "64", "routers: largest payload of a packet [B]"),
-    ("network", "header-bytes", "0", "routers: header of each packet [B]"),
-    (
-        "traffic",
-        "pattern",
-        "\"uniform\"",
-        "`uniform`, `neighbour`, `hot-receiver`, `hot-sender`, `bit-complement`, `transpose`, \
-         `event-building`",
-    ),
-    ("traffic", "arrivals", "\"poisson\"", "open loop: `poisson` or `periodic`"),
-    (
-        "traffic",
-        "window",
-        "0",
-        "closed loop: messages of a node in flight, loads are ignored; 0: open loop",
-    ),
-    ("traffic", "bytes", "64", "payload of a message [B]; SCI: at most 256"),
-    (
-        "traffic",
-        "sizes",
-        "[]",
-        "several sizes instead: `[{ bytes = 16, weight = 3 }, { bytes = 64, weight = 1 }]`",
+        "node",
+        "One table for each group of nodes that differ. A later table overrides an earlier one.",
     ),
     (
-        "traffic",
-        "command",
-        "\"move\"",
-        "SCI: `move` (done with its echo) or `write` (answered by its target)",
-    ),
-    ("traffic", "hot", "0", "the hot node of `hot-receiver` and `hot-sender`"),
-    ("traffic", "share", "1.0", "share of all messages to the hot receiver"),
-    ("traffic", "factor", "4.0", "load of the hot sender relative to the others"),
-    ("traffic", "distance", "1", "distance to the neighbour"),
-    ("traffic", "builders", "1", "`event-building`: number of builders, which are the last nodes"),
-    (
-        "traffic",
-        "order",
-        "\"shifted\"",
-        "`event-building`: `shifted` (each source begins with another event) or `together`",
+        "confidence",
+        "A measurement is extended, doubling its time, until the interval of the mean \
+      latency\nreaches the target. Points without a steady state are not extended.",
     ),
     (
-        "run",
-        "loads",
-        "[0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]",
-        "offered payloads of each node as shares of a link's rate, rising",
-    ),
-    ("run", "saturation", "false", "also search for the load at which the network saturates"),
-    (
-        "run",
-        "warm-up-us",
-        "20.0",
-        "virtual time until the first check that latencies have settled [us]",
-    ),
-    (
-        "run",
-        "warm-up-max-us",
-        "320.0",
-        "virtual time after which the measurement starts in any case [us]",
-    ),
-    ("run", "duration-us", "200.0", "virtual time of the measurement [us]"),
-    ("faults", "bit-error-rate", "0.0", "SCI: probability that a bit is wrong after a link"),
-    ("faults", "dead-nodes", "[]", "SCI: nodes that are dead from the start"),
-    (
-        "faults",
-        "at",
-        "[]",
-        "SCI: faults at virtual times: `host:3@1ms` (a program ends), `power:3@1ms`, \
-         `cable:3@1ms`, `repair:3@2ms` (of a cable)",
+        "sweep",
+        "Every value of the key is measured with every load. A range of whole numbers gives \
+      whole\nnumbers. `node.0.load` is the load of the first `[[node]]`.",
     ),
 ];
 
@@ -121,21 +28,48 @@ pub fn page() -> String {
     let mut out = String::from(
         "# The scenario file\n\n\
          `fluxline sim run FILE` simulates a TOML file. Every key has a default, so an empty file \
-         is a ring\nof 8 nodes. An unknown key is an error that names its line. The directory \
-         `scenarios` has examples.\nThe command `fluxline sim keys` prints this page.\n",
+         is a ring\nof 8 nodes. A key that is unknown or has no effect is an error that names its \
+         line. Names of files\nare relative to the scenario. The directory `scenarios` has \
+         examples. `fluxline sim keys` prints\nthis page, and `fluxline sim keys --json` the same \
+         rows for programs.\n\nKeys hold for all networks, for SCI (`sci-ring`, \
+         `sci-torus`, `sci-switch`), for routers (`ring`,\n`mesh`, `torus`, `graph`), or for \
+         some of them.\n",
     );
     let mut part = None;
-    for (of, key, default, help) in ROWS {
-        if part != Some(of) {
-            let heading = if of.is_empty() { "At the top" } else { of };
-            let brackets = if of.is_empty() { "" } else { "`" };
-            let (open, close) = if of.is_empty() { ("", "") } else { ("[", "]") };
-            let _ = writeln!(out, "\n## {brackets}{open}{heading}{close}{brackets}\n");
-            out.push_str("| key | default | is |\n| --- | --- | --- |\n");
-            part = Some(of);
+    for key in KEYS {
+        if part != Some(key.part) {
+            begin_part(&mut out, key.part);
+            part = Some(key.part);
         }
-        let default = if default.is_empty() { "as the preset" } else { &format!("`{default}`") };
-        let _ = writeln!(out, "| `{key}` | {default} | {help} |");
+        row(&mut out, key);
     }
     out
+}
+
+fn begin_part(out: &mut String, part: &str) {
+    let heading = match part {
+        "" => "At the top".to_owned(),
+        "node" => "`[[node]]`".to_owned(),
+        part => format!("`[{part}]`"),
+    };
+    let _ = writeln!(out, "\n## {heading}\n");
+    if let Some((_, about)) = ABOUT.iter().find(|(of, _)| *of == part) {
+        let _ = writeln!(out, "{about}\n");
+    }
+    out.push_str("| key | default | unit | holds for | is |\n| --- | --- | --- | --- | --- |\n");
+}
+
+fn row(out: &mut String, key: &Key) {
+    let default = match (key.part, key.default) {
+        ("network", "") => "as the preset".to_owned(),
+        (_, "") => String::new(),
+        (_, default) => format!("`{default}`"),
+    };
+    let cells = [&format!("`{}`", key.name), &default, key.unit, &key.holds(), key.help];
+    out.push('|');
+    for cell in cells {
+        let space = if cell.is_empty() { "" } else { " " };
+        let _ = write!(out, " {cell}{space}|");
+    }
+    out.push('\n');
 }

@@ -2,15 +2,16 @@
 
 use std::io::Write;
 
-use super::{Arrivals, CommandName, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
+use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
 use crate::core::dump::Dump;
 use crate::core::fault::{Fault, FaultKind};
 use crate::core::interconnect::Interconnect;
 use crate::core::model;
 use crate::core::trace::{self, Trace};
+use crate::load::loaded;
 use crate::load::loaded::SOURCE_MESSAGES;
-use crate::load::sweep::{Criterion, Limits, Outcome, measure, saturation};
-use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic};
+use crate::load::sweep::{Criterion, Limits, Outcome, Precision, measure_to, saturation};
+use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workload};
 use crate::load::{Carrier, Loaded, Settings};
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
@@ -29,8 +30,10 @@ const RESOLUTION: f64 = 0.005;
 pub struct Measured {
     /// The measurement.
     pub outcome: Outcome,
-    /// Messages that the network gave up, since the start; their senders were notified.
+    /// Messages that were given up since the start and have not arrived.
     pub lost: u64,
+    /// Messages under way at the end.
+    pub in_flight: u64,
 }
 
 /// The two loads between which a network saturates, as shares of a link.
@@ -58,7 +61,34 @@ impl Scenario {
     /// # Errors
     /// When the scenario cannot be built or a check of the model fails: one sentence.
     pub fn measure(&self, load: f64) -> Result<Measured, Refused> {
-        self.work(load, Measure(self))?
+        let measure = Measure { scenario: self, precision: self.precision() };
+        self.work(self.workload(load)?, measure)?
+    }
+
+    /// Measures the network of this scenario under traffic of the program's own, instead of that of
+    /// the scenario.
+    ///
+    /// # Errors
+    /// As [`Scenario::measure`], and when the workload is for another number of nodes or makes a
+    /// message that cannot be sent.
+    pub fn measure_workload(&self, workload: Box<dyn Workload>) -> Result<Measured, Refused> {
+        let (nodes, expected) = (u64::from(workload.nodes()), self.network.node_count());
+        if nodes != expected {
+            return Err(Refused(format!(
+                "the workload is for {nodes} nodes, but the network has {expected}."
+            )));
+        }
+        self.work(workload, Measure { scenario: self, precision: self.precision() })?
+    }
+
+    /// Returns the precision that measurements aim at; `None`: they have the shortest length.
+    fn precision(&self) -> Option<Precision> {
+        let part = &self.confidence;
+        let may_settle = self.faults.at.is_empty() && self.traffic.replay.is_none();
+        (may_settle && part.longest > 1.0).then(|| Precision {
+            width: part.width,
+            measured_max: span(self.run.duration_us * part.longest),
+        })
     }
 
     /// Traces the first `us` microseconds at one load, with each entry as a moment on the track of
@@ -67,7 +97,7 @@ impl Scenario {
     /// # Errors
     /// When the scenario cannot be built. The trace keeps its own errors.
     pub fn trace<W: Write>(&self, load: f64, us: f64, trace: &mut Trace<W>) -> Result<(), Refused> {
-        self.work(load, Record { until: Instant::START + span(us), trace })
+        self.work(self.workload(load)?, Record { until: Instant::START + span(us), trace })
     }
 
     /// Dumps every packet of every link in the first `us` microseconds at one load, up to
@@ -77,30 +107,40 @@ impl Scenario {
     /// When the scenario cannot be built.
     pub fn dump(&self, load: f64, us: f64, limit_bytes: u64) -> Result<Dump, Refused> {
         let work = DumpAll { until: Instant::START + span(us), dump: Dump::new(limit_bytes) };
-        self.work(load, work)
+        self.work(self.workload(load)?, work)
     }
 
-    /// Builds the network under one load, and does some work with it.
-    fn work<T: Work>(&self, load: f64, work: T) -> Result<T::Done, Refused> {
-        let plan = self.plan(load);
-        let faults = self.faults()?;
-        let settings = Settings { faults: &faults, ..Settings::default() };
+    /// Returns the traffic at a load.
+    fn workload(&self, load: f64) -> Result<Box<dyn Workload>, Refused> {
+        if let Some(replay) = &self.traffic.replay {
+            return Ok(Box::new(replay.clone()));
+        }
+        let mut traffic = Traffic::new(self.plan(load)).map_err(|error| refused(&error))?;
+        let loads = self.weights();
+        if !loads.is_empty() {
+            traffic = traffic.with_loads(loads).map_err(|error| refused(&error))?;
+        }
+        Ok(Box::new(traffic))
+    }
+
+    /// Builds the network under some traffic, and does some work with it.
+    fn work<T: Work>(&self, workload: Box<dyn Workload>, work: T) -> Result<T::Done, Refused> {
+        let (faults, hosts) = (self.faults()?, self.hosts());
+        let settings = Settings { faults: &faults, hosts: &hosts, ..Settings::default() };
         if self.network.kind.is_sci() {
             let mut agenda = Agenda::default();
             let network = sci::Network::new(&self.sci_config(self.seed));
             let network = network.map_err(|error| refused(&error))?;
-            let traffic = Traffic::new(plan).map_err(|error| refused(&error))?;
-            let carrier = sci::messages::Messages::new(match self.traffic.command {
-                CommandName::Move => sci::messages::Style::Move,
-                CommandName::Write => sci::messages::Style::Write,
-            });
-            let mut model = Loaded::new(network, carrier, traffic, &settings, &mut agenda);
+            let carrier = self.sci_messages();
+            let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
             return Ok(work.on(&mut model, &mut agenda));
         }
         let mut agenda = Agenda::default();
-        let config = self.network.routers();
-        let model = router::loaded(config, plan, &settings, &mut agenda);
-        Ok(work.on(&mut model.map_err(|error| refused(&error))?, &mut agenda))
+        let network = router::Network::new(self.network.routers());
+        let network = network.map_err(|error| refused(&error))?;
+        let carrier = router::loaded::Messages;
+        let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
+        Ok(work.on(&mut model, &mut agenda))
     }
 
     /// Finds the load at which the network saturates: less than 95 % of the offered load is
@@ -109,15 +149,23 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::measure`].
     pub fn saturation(&self) -> Result<Saturated, Refused> {
-        let light = self.measure(LIGHT_LOAD)?.outcome;
+        let measure = |load| -> Result<Outcome, Refused> {
+            let measure = Measure { scenario: self, precision: None };
+            Ok(self.work(self.workload(load)?, measure)??.outcome)
+        };
+        let light = measure(LIGHT_LOAD)?;
         let criterion = Criterion::usual(LATENCY_FACTOR, light.latency_ns.mean);
-        let found = saturation(LIGHT_LOAD..=1.0, RESOLUTION, criterion, |load| {
-            self.measure(load).map(|measured| measured.outcome)
-        })?;
+        let found = saturation(LIGHT_LOAD..=1.0, RESOLUTION, criterion, measure)?;
         Ok(Saturated { followed: found.followed, not_followed: found.saturated })
     }
 
+    /// A trace is measured from its start, until some time after its last message.
     fn limits(&self) -> Limits {
+        if let Some(replay) = &self.traffic.replay {
+            let zero = Duration::ZERO;
+            let measured = replay.end().since(Instant::START) + span(self.run.duration_us);
+            return Limits { warm_up_first: zero, warm_up_max: zero, measured };
+        }
         Limits {
             warm_up_first: span(self.run.warm_up_us),
             warm_up_max: span(self.run.warm_up_max_us),
@@ -160,7 +208,8 @@ impl Scenario {
             OrderName::Together => BuildOrder::Together,
         };
         match part.pattern {
-            PatternName::Uniform => Pattern::Uniform,
+            // The messages of a trace have their receivers.
+            PatternName::Uniform | PatternName::Trace => Pattern::Uniform,
             PatternName::Neighbour => Pattern::Neighbour { distance: part.distance },
             PatternName::HotReceiver => Pattern::HotReceiver { node: part.hot, share: part.share },
             PatternName::HotSender => Pattern::HotSender { node: part.hot, factor: part.factor },
@@ -187,7 +236,10 @@ trait Work {
 }
 
 /// Measures a point.
-struct Measure<'a>(&'a Scenario);
+struct Measure<'a> {
+    scenario: &'a Scenario,
+    precision: Option<Precision>,
+}
 
 impl Work for Measure<'_> {
     type Done = Result<Measured, Refused>;
@@ -200,8 +252,9 @@ impl Work for Measure<'_> {
     where
         <C::Network as Interconnect>::Entry: crate::Entry,
     {
-        let outcome = measure(model, agenda, &self.0.limits()).map_err(|error| refused(&error))?;
-        Ok(Measured { outcome, lost: model.lost() })
+        let outcome = measure_to(model, agenda, &self.scenario.limits(), self.precision)
+            .map_err(|error| refused(&error))?;
+        Ok(Measured { outcome, lost: model.lost(), in_flight: model.in_flight() })
     }
 }
 
@@ -218,11 +271,8 @@ impl<W: Write> Work for Record<'_, W> {
     where
         <C::Network as Interconnect>::Entry: crate::Entry,
     {
-        let name = |kind| match kind {
-            kind if kind == C::MADE => "message made",
-            kind => <C::Network as Interconnect>::kind_name(kind),
-        };
-        trace::run(model, agenda, &mut Fingerprint::default(), self.until, self.trace, name);
+        let print = &mut Fingerprint::default();
+        trace::run(model, agenda, print, self.until, self.trace, loaded::kind_name::<C>);
     }
 }
 
@@ -256,10 +306,12 @@ impl NetworkPart {
         let dimension = |routers| Dimension { routers, wrap, ways: Ways::Both };
         let dimensions = match self.kind {
             Kind::Ring => vec![dimension(self.nodes)],
-            _ => vec![dimension(self.side); self.dimensions as usize],
+            Kind::Graph => Vec::new(),
+            _ => self.sides().into_iter().map(dimension).collect(),
         };
         NetworkConfig {
             dimensions,
+            graph: self.graph.clone(),
             dateline: Dateline::Kept,
             clock: Clock::from_hertz(1_000_000_000),
             bytes_per_tick: self.link_bytes_per_ns,

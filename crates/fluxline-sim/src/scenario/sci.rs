@@ -1,20 +1,30 @@
 //! The configuration of a scenario's SCI network.
 
 use super::network::RetryName;
-use super::{Kind, Scenario};
+use super::{CommandName, Kind, Scenario};
 use crate::Clock;
+use crate::net::sci::messages::{Largest, Messages, Style};
 use crate::net::sci::{Bus, Config, Faults, Retry, Topology};
 
 /// Wait of a plain retry \[symbols\]. Assumed: until the next symbol.
 const RETRY_SYMBOLS: u64 = 1;
 
 impl Scenario {
+    /// Returns the carrier of messages on an SCI network.
+    pub(super) fn sci_messages(&self) -> Messages {
+        let style = match self.traffic.command {
+            CommandName::Move => Style::Move,
+            CommandName::Write => Style::Write,
+        };
+        Messages::new(style, Largest::of(self.network.packet_bytes).unwrap_or_default())
+    }
+
     /// Returns the configuration of an SCI network.
     pub(super) fn sci_config(&self, seed: u64) -> Config {
         let part = &self.network;
         let topology = match part.kind {
-            Kind::SciTorus => Topology::Torus { sizes: vec![part.side; part.dimensions as usize] },
-            Kind::SciSwitch => Topology::Switch { ports: part.ports, per_ringlet: part.nodes },
+            Kind::SciTorus => Topology::Torus { sizes: part.sides() },
+            Kind::SciSwitch => Topology::Switch { ringlets: part.ringlets() },
             _ => Topology::Ring { nodes: part.node_count() as u32 },
         };
         let preset = part.preset.network(topology.clone());

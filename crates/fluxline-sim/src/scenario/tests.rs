@@ -1,6 +1,6 @@
 //! Scenarios: rejected files and their messages, and the agreement of manual and code.
 
-use super::{Kind, PatternName, Scenario, page};
+use super::{Kind, PatternName, Scenario};
 
 fn refused(text: &str) -> String {
     Scenario::parse("x.toml", text).expect_err("it is refused").to_string()
@@ -30,14 +30,14 @@ fn values_out_of_range_are_refused_in_one_sentence() {
         ("[network]\nkind = \"torus\"\nside = 300", "the network has 90000 nodes"),
         ("[network]\nkind = \"torus\"\nside = 4000000000\ndimensions = 6", "nodes"),
         ("[network]\nlink-mb-s = nan", "network.link-mb-s is NaN"),
-        ("[traffic]\nbytes = 300", "an SCI packet carries at most 256"),
+        ("[network]\npacket-bytes = 100", "SCI packets carry 16, 64 or 256"),
         ("[traffic]\nbytes = 0", "traffic.bytes is 0"),
-        ("[traffic]\nhot = 8", "the nodes are 0 to 7"),
-        ("[traffic]\nshare = -0.1", "traffic.share is -0.1"),
+        ("[traffic]\npattern = \"hot-sender\"\nhot = 8", "the nodes are 0 to 7"),
+        ("[traffic]\npattern = \"hot-receiver\"\nshare = -0.1", "traffic.share is -0.1"),
         ("[traffic]\npattern = \"transpose\"", "needs a square number of nodes"),
-        ("[traffic]\ndistance = 16", "leads back to the sender"),
-        ("[traffic]\nbuilders = 8", "write 1 to 7"),
-        ("[traffic]\nwindow = 4\n[run]\nsaturation = true", "closed loop"),
+        ("[traffic]\npattern = \"neighbour\"\ndistance = 16", "leads back to the sender"),
+        ("[traffic]\npattern = \"event-building\"\nbuilders = 8", "write 1 to 7"),
+        ("[traffic]\nwindow = 4\n[run]\nsaturation = true", "in a closed loop"),
         ("[network]\nkind = \"ring\"\nwire-ns = 0", "network.wire-ns is 0; write 1 to"),
         ("[run]\nloads = []", "runs nothing"),
         ("[run]\nloads = [0.2, 0.1]", "must rise"),
@@ -45,7 +45,25 @@ fn values_out_of_range_are_refused_in_one_sentence() {
         ("[run]\nduration-us = inf", "run.duration-us is inf"),
         ("[faults]\ndead-nodes = [8]", "the nodes are 0 to 7"),
         ("[faults]\ndead-nodes = [1, 2, 3, 4, 5, 6, 7]", "fewer than two living nodes"),
-        ("[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001", "only SCI networks"),
+        (
+            "[network]\nkind = \"mesh\"\n[faults]\nat = [\"cable:1@1us\"]",
+            "neither cables nor power",
+        ),
+        ("[network]\nkind = \"mesh\"\n[faults]\nat = [\"host:64@1us\"]", "the nodes are 0 to 63"),
+        ("[network]\nkind = \"torus\"\nsides = [4, 1]", "network.sides is 1; write 2 to"),
+        ("[network]\nkind = \"torus\"\nsides = [2, 2, 2, 2, 2, 2, 2]", "at most 6"),
+        ("[network]\nkind = \"sci-switch\"\nringlets = [4, 0]", "numbers above 0"),
+        ("[network]\nkind = \"graph\"\nedges = \"x\"", "has no other files"),
+        ("[network]\nkind = \"graph\"", "`network.edges` is missing"),
+        ("[traffic]\npattern = \"trace\"", "`traffic.trace` is missing"),
+        ("[network]\nkind = \"ring\"\npacket-bytes = 1\n[traffic]\nbytes = 99999", "65536 are"),
+        ("[[node]]\nnodes = [8]\nload = 0", "`node.0.nodes` has 8; the nodes are 0 to 7"),
+        ("[[node]]\nload = 0", "silences every node"),
+        ("[[node]]\nload = -1", "node.0.load is -1"),
+        ("[[node]]\nload = 1e-9", "write 0, or 0.001"),
+        ("[traffic]\nwindow = 2\n[[node]]\nnodes = [1]\nload = 2", "in a closed loop"),
+        ("[confidence]\nwidth = 0", "confidence.width is 0"),
+        ("[confidence]\nlongest = 0.5", "confidence.longest is 0.5"),
     ];
     for (text, expected) in cases {
         let message = refused(text);
@@ -62,8 +80,67 @@ fn a_quick_look_keeps_the_first_and_the_last_load() {
 }
 
 #[test]
+fn keys_without_effect_are_refused_with_the_reason() {
+    let cases = [
+        (
+            "[network]\nkind = \"torus\"\nlink-mb-s = 400",
+            "`network.link-mb-s` has no effect on kind",
+        ),
+        (
+            "[network]\nkind = \"torus\"\npreset = \"lc2\"",
+            "a key of sci-ring, sci-torus, sci-switch",
+        ),
+        ("[network]\nkind = \"torus\"\nnodes = 4", "`network.nodes` has no effect"),
+        ("[network]\nrouter-ns = 4", "`network.router-ns` has no effect on kind `sci-ring`"),
+        ("[network]\nkind = \"mesh\"\nside = 4\nsides = [4, 8]", "has no effect beside `sides`"),
+        ("[network]\nkind = \"sci-switch\"\nports = 4\nringlets = [4]", "beside `ringlets`"),
+        (
+            "[network]\npreset = \"lc1\"\nlink-mb-s = 9\npass-symbols = 1\ncable-symbols = 1",
+            "`network.preset` has no effect beside `link-mb-s`",
+        ),
+        ("[traffic]\nhot = 3", "`traffic.hot` has no effect with pattern `uniform`"),
+        ("[traffic]\nfactor = 3.0", "(it is a key of `hot-sender`)"),
+        ("[traffic]\nbytes = 3\nsizes = [{ bytes = 1, weight = 1 }]", "beside `sizes`"),
+        ("[traffic]\nwindow = 3\narrivals = \"periodic\"", "in a closed loop"),
+        ("[traffic]\nwindow = 3\n[run]\nloads = [0.1]", "`run.loads` has no effect in a closed"),
+        ("[network]\nkind = \"ring\"\n[traffic]\ncommand = \"write\"", "`traffic.command`"),
+        ("[network]\nkind = \"ring\"\n[faults]\ndead-nodes = [1]", "`faults.dead-nodes`"),
+        (
+            "[confidence]\nwidth = 0.1\n[faults]\nat = [\"cable:1@1us\"]",
+            "`confidence.width` has no effect beside `faults.at`",
+        ),
+    ];
+    for (text, expected) in cases {
+        let message = refused(text);
+        assert!(message.contains(expected), "{text}: {message}");
+        assert!(message.contains("x.toml:") && message.ends_with("leave it out."), "{message}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_nearest_one_or_its_part() {
+    let cases = [
+        ("sede = 3", "did you mean `seed`?"),
+        ("[trafic]\nbytes = 3", "did you mean `traffic`?"),
+        ("[network]\nnods = 3", "did you mean `nodes`?"),
+        ("[network]\nwindow = 3", "it belongs below [traffic]"),
+        ("[run]\nseed = 3", "write it above the first [part]"),
+        ("[[node]]\nnode = 3", "did you mean `nodes`?"),
+        ("[confidence]\nzzz = 3", "there are width, longest"),
+        ("[network]\nkind = \"tours\"", "did you mean \"torus\"?"),
+    ];
+    for (text, expected) in cases {
+        let message = refused(text);
+        assert!(message.contains(expected), "{text}: {message}");
+        assert!(message.contains("x.toml:"), "{message}");
+    }
+}
+
+#[test]
 fn the_rows_of_the_manual_are_the_keys_with_their_defaults() {
-    let all = serde_json::to_value(Scenario::default()).expect("plain data");
+    let mut all = serde_json::to_value(Scenario::default()).expect("plain data");
+    // A list of tables: its keys are those of an empty table.
+    all["node"] = serde_json::to_value(super::NodePart::default()).expect("plain data");
     let mut expected = Vec::new();
     for (key, value) in all.as_object().expect("a table") {
         match value {
@@ -78,9 +155,9 @@ fn the_rows_of_the_manual_are_the_keys_with_their_defaults() {
         "" => serde_json::Value::Null,
         _ => serde_json::from_str(default).expect("JSON and TOML write these alike"),
     };
-    let mut rows: Vec<_> = page::ROWS
+    let mut rows: Vec<_> = super::KEYS
         .iter()
-        .map(|(part, key, default, _)| (part.to_string(), key.to_string(), written(default)))
+        .map(|key| (key.part.to_string(), key.name.to_string(), written(key.default)))
         .collect();
     let order = |row: &(String, String, serde_json::Value)| (row.0.clone(), row.1.clone());
     rows.sort_by_key(order);
@@ -91,16 +168,23 @@ fn the_rows_of_the_manual_are_the_keys_with_their_defaults() {
 #[test]
 fn the_page_of_the_manual_is_fresh() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/simulation/scenario.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, super::page()).expect("the page");
+    }
     let page = std::fs::read_to_string(path).expect("the page");
     assert!(page == super::page(), "stale: `fluxline sim keys > docs/simulation/scenario.md`");
 }
 
 #[test]
 fn the_names_of_kinds_are_those_of_the_file() {
-    for kind in
-        [Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ring, Kind::Mesh, Kind::Torus]
-    {
+    for kind in Kind::ALL {
         assert_eq!(serde_json::to_value(kind).expect("a name"), kind.name());
+    }
+    for name in super::keys::find("traffic", "pattern").expect("a key").help.split('`') {
+        let text = format!("[traffic]\npattern = \"{name}\"");
+        if let Ok(scenario) = Scenario::parse("x.toml", &text) {
+            assert_eq!(scenario.traffic.pattern.name(), name);
+        }
     }
     let text = "[traffic]\npattern = \"event-building\"";
     let scenario = Scenario::parse("x.toml", text).expect("a scenario");
@@ -145,6 +229,9 @@ fn every_kind_of_network_carries_a_light_load_and_repeats_to_the_last_entry() {
 fn answered_writes_and_closed_loops_go_on() {
     for text in KINDS {
         for traffic in ["window = 2", "window = 2\ncommand = \"write\"", "command = \"write\""] {
+            if traffic.contains("command") && !text.contains("sci") {
+                continue;
+            }
             let text = format!("{text}\n[traffic]\n{traffic}");
             let outcome = small(&text).measure(0.03).expect(&text).outcome;
             assert!(outcome.messages > 30, "{text}: {} messages", outcome.messages);

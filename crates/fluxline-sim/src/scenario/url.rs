@@ -227,7 +227,7 @@ impl<'a> Keys<'a> {
                         Ok(Some(Topology::Torus { sizes }))
                     }
                     ("switch", &[ports, per_ringlet]) if ports >= 2 => {
-                        Ok(Some(Topology::Switch { ports, per_ringlet }))
+                        Ok(Some(Topology::switch(ports, per_ringlet)))
                     }
                     _ => Err(wrong()),
                 }
@@ -240,8 +240,8 @@ impl<'a> Keys<'a> {
             Some(Topology::Torus { sizes }) => {
                 Some(sizes.iter().fold(1_u64, |all, &size| all.saturating_mul(size.into())))
             }
-            Some(Topology::Switch { ports, per_ringlet }) => {
-                Some(u64::from(*ports) * u64::from(*per_ringlet))
+            Some(Topology::Switch { ringlets }) => {
+                Some(ringlets.iter().map(|&nodes| u64::from(nodes)).sum())
             }
             _ => None,
         };
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(found.faults[0].kind, FaultKind::Host(3));
         assert_eq!(found.faults[0].at.as_ps(), 20_000_000);
         let Link::Network(network) = found.link else { panic!("lc3 is a network") };
-        assert_eq!(network.topology, Topology::Switch { ports: 4, per_ringlet: 2 });
+        assert_eq!(network.topology, Topology::switch(4, 2));
         assert_eq!((network.addresses.len(), network.faults.seed), (9, 9));
         let plain = config("sim:sci?model=plain&fault=loss:0.1").expect("right").link;
         assert!(matches!(plain, Link::Plain { loss: 0.1, .. }), "{plain:?}");

@@ -52,15 +52,20 @@ pub fn write(scenario: &Scenario, arguments: &SimRunArguments) -> Result<Vec<Dum
     Ok(dumped)
 }
 
-/// Returns the files, each with its load. A closed loop has one point, and so one file.
+/// Returns the files, each with its load. A closed loop and a trace have one
+/// point, and so one file.
 fn files_of(place: &Path, scenario: &Scenario) -> Vec<(PathBuf, f64)> {
     let loads = &scenario.run.loads;
     let first = loads.first().copied().unwrap_or(1.0);
+    let is_open = scenario.traffic.window == 0 && scenario.traffic.replay.is_none();
     if !place.is_dir() {
         return vec![(place.to_path_buf(), first)];
     }
-    match scenario.traffic.window {
-        0 => loads.iter().map(|load| (place.join(format!("load-{load}.pcapng")), *load)).collect(),
-        _ => vec![(place.join("closed-loop.pcapng"), first)],
+    match is_open {
+        true => {
+            loads.iter().map(|load| (place.join(format!("load-{load}.pcapng")), *load)).collect()
+        }
+        false if scenario.traffic.window > 0 => vec![(place.join("closed-loop.pcapng"), first)],
+        false => vec![(place.join("trace.pcapng"), first)],
     }
 }

@@ -1,13 +1,13 @@
 //! `fluxline sim`: links and hosts in virtual time.
 
 mod dump;
+mod keys;
 mod parquet;
 mod presets;
 mod reproduce;
 mod run;
 
 use crate::failure::Failure;
-use crate::say_text;
 use crate::sim_arguments::SimCommand;
 
 /// Runs a command of `fluxline sim`.
@@ -20,7 +20,7 @@ pub fn sim(command: &SimCommand, json: bool) -> Result<(), Failure> {
             Ok(())
         }
         SimCommand::Keys => {
-            say_text!("{}", fluxline_sim::scenario::page());
+            keys::show(json);
             Ok(())
         }
     }

@@ -3,11 +3,13 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use fluxline_report::Page;
 use fluxline_sim::core::trace::Trace;
-use fluxline_sim::report::{self, Results, Stage};
-use fluxline_sim::scenario::Scenario;
+use fluxline_sim::report::{self, Columns, Stage};
+use fluxline_sim::scenario::{Refused, Scenario};
 use serde_json::json;
 
+use super::parquet::Note;
 use super::{dump, parquet};
 use crate::failure::Failure;
 use crate::sim_arguments::SimRunArguments;
@@ -16,11 +18,19 @@ use crate::{files, inform, progress, say, say_text};
 /// Entries in a trace at most: some 80 MB.
 const TRACE_RECORDS_MAX: u64 = 1_000_000;
 
+/// What a run has computed, ready to be printed and written.
+struct Computed {
+    page: Page,
+    document: serde_json::Value,
+    tables: Vec<Columns>,
+    notes: Vec<Note>,
+}
+
 /// Simulates, prints, and writes the report.
 ///
 /// Nothing is written before all is computed: Ctrl-C may end the program at any moment.
 pub fn run(arguments: &SimRunArguments, json: bool) -> Result<(), Failure> {
-    let (name, scenario) = load(arguments)?;
+    let Loaded { name, scenario } = load(arguments)?;
     if let Some(folder) = &arguments.report {
         files::folder(folder)?;
     }
@@ -29,24 +39,77 @@ pub fn run(arguments: &SimRunArguments, json: bool) -> Result<(), Failure> {
     }
     let dumped = dump::write(&scenario, arguments)?;
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count as usize));
-    let results = simulate(&scenario, threads, json)?;
-    let page = report::page(&name, &scenario, &results);
-    let document = json!({
-        "fluxline": env!("CARGO_PKG_VERSION"), "scenario": scenario, "results": results,
-    });
+    let computed = match scenario.variants.is_empty() {
+        true => compute(&name, &scenario, threads, json)?,
+        false => compute_sweep(&name, &scenario, threads, json)?,
+    };
+    let text = computed.page.text();
+    if json {
+        crate::commands::print_json(&computed.document);
+    }
     if let Some(folder) = &arguments.report {
-        write(folder, &page.html(), &document, &results)?;
+        write(folder, computed)?;
     }
     if json {
-        crate::commands::print_json(&document);
         return Ok(());
     }
-    say_text!("{}", page.text());
+    say_text!("{text}");
     if let Some(folder) = &arguments.report {
         say!("\nreport: {}", folder.join("report.html").display());
     }
     dumped.iter().for_each(dump::Dumped::say);
     Ok(())
+}
+
+/// Measures a scenario without a sweep.
+fn compute(
+    name: &str,
+    scenario: &Scenario,
+    threads: Option<NonZeroUsize>,
+    quiet: bool,
+) -> Result<Computed, Failure> {
+    let results = with_bar(scenario, quiet, |stage| report::simulate(scenario, threads, stage))?;
+    let tables = report::tables(&results);
+    let document = json!({
+        "fluxline": env!("CARGO_PKG_VERSION"), "seed": scenario.seed,
+        "fingerprint": results.fingerprint, "units": report::units(&tables),
+        "scenario": scenario, "results": results,
+    });
+    let page = report::page(name, scenario, &results);
+    Ok(Computed { page, document, tables, notes: notes(scenario, &results.fingerprint) })
+}
+
+/// Measures every value of a sweep.
+fn compute_sweep(
+    name: &str,
+    scenario: &Scenario,
+    threads: Option<NonZeroUsize>,
+    quiet: bool,
+) -> Result<Computed, Failure> {
+    let swept = with_bar(scenario, quiet, |stage| report::sweep(scenario, threads, stage))?;
+    let tables = report::sweep_tables(&swept);
+    let run =
+        |one: &report::Swept<'_>| json!({ "value": one.variant.value, "results": one.results });
+    let runs: Vec<serde_json::Value> = swept.iter().map(run).collect();
+    let prints: Vec<&str> = swept.iter().map(|one| one.results.fingerprint.as_str()).collect();
+    let document = json!({
+        "fluxline": env!("CARGO_PKG_VERSION"), "seed": scenario.seed, "fingerprints": prints,
+        "units": report::units(&tables), "scenario": scenario,
+        "sweep": { "key": scenario.sweep_key(), "runs": runs },
+    });
+    let page = report::sweep_page(name, scenario, &swept);
+    Ok(Computed { page, document, notes: notes(scenario, &prints.join(" ")), tables })
+}
+
+/// Returns the notes that every table carries.
+fn notes(scenario: &Scenario, fingerprint: &str) -> Vec<Note> {
+    let scenario_json = serde_json::to_string(scenario).unwrap_or_default();
+    vec![
+        Note { key: "fluxline", value: env!("CARGO_PKG_VERSION").to_owned() },
+        Note { key: "seed", value: scenario.seed.to_string() },
+        Note { key: "fingerprint", value: fingerprint.to_owned() },
+        Note { key: "scenario", value: scenario_json },
+    ]
 }
 
 /// Writes the trace of the first load.
@@ -67,28 +130,34 @@ fn trace(scenario: &Scenario, us: f64, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Loads the scenario with the overrides of the command line; returns its name, too.
-fn load(arguments: &SimRunArguments) -> Result<(String, Scenario), Failure> {
+/// A scenario and its name.
+struct Loaded {
+    name: String,
+    scenario: Scenario,
+}
+
+/// Loads the scenario with the overrides of the command line.
+fn load(arguments: &SimRunArguments) -> Result<Loaded, Failure> {
     let path = &arguments.scenario;
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::input(format_args!("{name} cannot be read: {error}.")))?;
-    let mut scenario = Scenario::parse(&name, &text).map_err(Failure::input)?;
+    let mut scenario = Scenario::load(path).map_err(Failure::input)?;
     if arguments.quick {
         scenario = scenario.quick();
     }
-    scenario.seed = arguments.seed.unwrap_or(scenario.seed);
-    let stem = path.file_stem().map_or(name, |stem| stem.to_string_lossy().into_owned());
-    Ok((stem, scenario))
+    if let Some(seed) = arguments.seed {
+        scenario = scenario.with_seed(seed);
+    }
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    Ok(Loaded { name: stem.to_string_lossy().into_owned(), scenario })
 }
 
-fn simulate(
+/// Runs a simulation with a progress bar.
+fn with_bar<T>(
     scenario: &Scenario,
-    threads: Option<NonZeroUsize>,
     quiet: bool,
-) -> Result<Results, Failure> {
+    simulate: impl FnOnce(&mut (dyn FnMut(Stage) + Send)) -> Result<T, Refused>,
+) -> Result<T, Failure> {
     let bar = progress::bar(report::stages(scenario), quiet);
-    let results = report::simulate(scenario, threads, |stage| match stage {
+    let results = simulate(&mut |stage| match stage {
         Stage::Points(done) => bar.set_position(done as u64),
         Stage::Saturation => bar.set_message("looking for saturation"),
     });
@@ -96,16 +165,12 @@ fn simulate(
     results.map_err(Failure::failed)
 }
 
-fn write(
-    folder: &Path,
-    html: &str,
-    document: &serde_json::Value,
-    results: &Results,
-) -> Result<(), Failure> {
-    for table in report::tables(results) {
-        let bytes = parquet::bytes(table.columns)?;
+fn write(folder: &Path, computed: Computed) -> Result<(), Failure> {
+    let Computed { page, document, tables, notes } = computed;
+    for table in tables {
+        let bytes = parquet::bytes(table.columns, &notes)?;
         files::write(&folder.join(format!("{}.parquet", table.name)), &bytes)?;
     }
     files::write(&folder.join("results.json"), format!("{document:#}\n").as_bytes())?;
-    files::write(&folder.join("report.html"), html.as_bytes())
+    files::write(&folder.join("report.html"), page.html().as_bytes())
 }

@@ -1,6 +1,6 @@
 //! One point: warm up, measure, check.
 
-use super::{LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp};
+use super::{Goal, LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp};
 use crate::core::model;
 use crate::load::observer::NodeBytes;
 use crate::{Agenda, Duration, Fingerprint, Instant, Model};
@@ -29,7 +29,7 @@ pub struct Limits {
     /// The time of the first check for the end of the warm-up; each later check comes after twice
     /// the time.
     pub warm_up_first: Duration,
-    /// The longest warm-up.
+    /// The longest warm-up; 0: none.
     pub warm_up_max: Duration,
     /// The time that is measured.
     pub measured: Duration,
@@ -65,7 +65,35 @@ impl<E: Experiment> Course<'_, E> {
         self.model.check(until).map_err(|problem| MeasureError { at: until, problem })
     }
 
+    /// Runs for a time, with its checks.
+    fn run_parts(&mut self, start: Instant, span: Duration) -> Result<(), MeasureError> {
+        for part in 1..=CHECKS {
+            let length = u128::from(span.as_ps()) * u128::from(part) / u128::from(CHECKS);
+            self.run_to(start + Duration::from_ps(length as u64))?;
+        }
+        Ok(())
+    }
+
+    /// Compares the interval so far with the precision.
+    fn goal(&mut self, precision: &Precision, warm_up: WarmUp) -> Goal {
+        let observer = self.model.observer();
+        let estimate = observer.series.estimate(0);
+        match warm_up {
+            WarmUp::CutShort | WarmUp::LeftOut => Goal::NoSteadyState,
+            WarmUp::Settled
+                if estimate.is_independent
+                    && estimate.half_width <= precision.width * estimate.mean =>
+            {
+                Goal::Reached
+            }
+            WarmUp::Settled => Goal::Missed,
+        }
+    }
+
     fn warm_up(&mut self, limits: &Limits) -> Result<WarmUp, MeasureError> {
+        if limits.warm_up_max == Duration::ZERO {
+            return Ok(WarmUp::LeftOut);
+        }
         let mut length = limits.warm_up_first.min(limits.warm_up_max);
         let start = self.now;
         loop {
@@ -81,6 +109,15 @@ impl<E: Experiment> Course<'_, E> {
     }
 }
 
+/// The precision that a measurement aims at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    /// Half the interval of the mean latency, as a share of the mean.
+    pub width: f64,
+    /// The longest measurement.
+    pub measured_max: Duration,
+}
+
 /// Warms a model up until its latencies have settled, then measures it. The model and its agenda
 /// stay usable, for another measurement or to drain it.
 ///
@@ -91,6 +128,20 @@ pub fn measure<E: Experiment>(
     agenda: &mut Agenda<E::Entry>,
     limits: &Limits,
 ) -> Result<Outcome, MeasureError> {
+    measure_to(model, agenda, limits, None)
+}
+
+/// Measures a model as [`measure`], and doubles the measured time until the mean latency is known
+/// with the given precision. Without a steady state, the time is not extended.
+///
+/// # Errors
+/// When a check of the model fails.
+pub fn measure_to<E: Experiment>(
+    model: &mut E,
+    agenda: &mut Agenda<E::Entry>,
+    limits: &Limits,
+    precision: Option<Precision>,
+) -> Result<Outcome, MeasureError> {
     let begin = agenda.now();
     let fingerprint = Fingerprint::default();
     let mut course = Course { model, agenda, fingerprint, entries: 0, now: begin };
@@ -99,15 +150,25 @@ pub fn measure<E: Experiment>(
     let start = course.now;
     let links_before = course.model.links();
     course.model.observer().reset();
-    for part in 1..=CHECKS {
-        let length = u128::from(limits.measured.as_ps()) * u128::from(part) / u128::from(CHECKS);
-        course.run_to(start + Duration::from_ps(length as u64))?;
+    let mut span = limits.measured;
+    course.run_parts(start, span)?;
+    let mut goal = Goal::None;
+    if let Some(precision) = precision {
+        goal = course.goal(&precision, warm_up_end);
+        while goal == Goal::Missed && span < precision.measured_max {
+            let from = start + span;
+            let more = span.min(precision.measured_max - span);
+            course.run_parts(from, more)?;
+            span = span + more;
+            goal = course.goal(&precision, warm_up_end);
+        }
     }
     let Course { entries, fingerprint, now, .. } = course;
     let measured = now.since(start);
     let outcome = Outcome {
         warm_up: start.since(begin),
         warm_up_end,
+        goal,
         entries,
         hops: model.hops() - hops_before,
         links: utilisation(&links_before, &model.links(), measured),
@@ -150,6 +211,7 @@ fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
         links: Vec::new(),
         warm_up: Duration::ZERO,
         warm_up_end: WarmUp::CutShort,
+        goal: Goal::None,
         measured,
         entries: 0,
         hops: 0,

@@ -39,6 +39,21 @@ pub enum WarmUp {
     Settled,
     /// They had not settled within the longest warm-up: beyond saturation they never do.
     CutShort,
+    /// There was none: everything is measured, from the start.
+    LeftOut,
+}
+
+/// The precision of the mean latency, compared with the goal of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The measurement had no goal.
+    None,
+    /// The interval is as narrow as asked for, and its batches are independent.
+    Reached,
+    /// It is not, although the measurement was as long as allowed.
+    Missed,
+    /// There is no steady state, so that a longer measurement would not help.
+    NoSteadyState,
 }
 
 /// One measured point. It counts messages that were delivered in the measured time; latencies begin
@@ -75,6 +90,8 @@ pub struct Outcome {
     pub warm_up: Duration,
     /// The end of the warm-up.
     pub warm_up_end: WarmUp,
+    /// The precision of the mean latency.
+    pub goal: Goal,
     /// The measured time.
     pub measured: Duration,
     /// Agenda entries, warm-up included.

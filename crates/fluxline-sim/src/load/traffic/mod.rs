@@ -6,12 +6,16 @@
 //! ([`Arrivals::Window`]) sends the next message when an earlier one has been delivered.
 
 pub mod pattern;
+pub mod replay;
 pub mod size;
+pub mod workload;
 
 use fluxline_core::random::Draw;
 
 pub use pattern::{BuildOrder, Pattern};
+pub use replay::Replay;
 pub use size::Size;
+pub use workload::Workload;
 
 use crate::Instant;
 
@@ -89,6 +93,8 @@ struct Source {
 pub struct Traffic {
     plan: Plan,
     sources: Vec<Source>,
+    /// The load of each node relative to the others; empty: all are equal.
+    loads: Vec<f64>,
 }
 
 impl Traffic {
@@ -107,9 +113,43 @@ impl Traffic {
             let draw = Draw::new(seeds.bits());
             sources.push(Source { draw, count: 0, due_ps: 0.0, pending: 0 });
         }
-        let mut traffic = Traffic { plan, sources };
+        let mut traffic = Traffic { plan, sources, loads: Vec::new() };
         traffic.draw_phases();
         Ok(traffic)
+    }
+
+    /// Sets the load of each node relative to the others, beside that of the pattern; a node with 0
+    /// is silent. In a closed loop, only 0 has an effect.
+    ///
+    /// # Errors
+    /// When there is not one number for each node, or one is negative, not finite or too large.
+    pub fn with_loads(mut self, loads: Vec<f64>) -> Result<Traffic, PlanError> {
+        if loads.len() != self.sources.len() {
+            let (loads, nodes) = (loads.len(), self.sources.len());
+            return Err(PlanError(format!("{loads} loads for {nodes} nodes: give one for each")));
+        }
+        for (source, &load) in self.sources.iter_mut().zip(&loads) {
+            if !(load >= 0.0 && load.is_finite()) {
+                return Err(PlanError(format!("a load of {load}: give a number of 0 or more")));
+            }
+            if load > 0.0 {
+                source.due_ps /= load;
+            }
+        }
+        let most = loads.iter().copied().fold(1.0, f64::max);
+        if !matches!(self.plan.arrivals, Arrivals::Window { .. } | Arrivals::Silent)
+            && self.plan.shortest_ps() / most < 1.0
+        {
+            return Err(PlanError("messages less than 1 ps apart: give a lower rate".into()));
+        }
+        self.loads = loads;
+        Ok(self)
+    }
+
+    /// Returns the load of a node as a multiple of the plan's.
+    fn weight(&self, source: u32) -> f64 {
+        let load = self.loads.get(source as usize).copied().unwrap_or(1.0);
+        load * self.plan.pattern.weight(source, self.plan.nodes)
     }
 
     /// The plan.
@@ -122,7 +162,7 @@ impl Traffic {
     /// again then. Closed loop: the time is now; `None` while the window is full. Also `None` for a
     /// node that does not send in this pattern.
     pub fn next(&mut self, source: u32, now: Instant) -> Option<Message> {
-        let weight = self.plan.pattern.weight(source, self.plan.nodes);
+        let weight = self.weight(source);
         let state = self.sources.get_mut(source as usize).filter(|_| weight > 0.0)?;
         let at = match self.plan.arrivals {
             Arrivals::Window { messages } => {

@@ -1,6 +1,7 @@
 //! The configuration of a network.
 
 use super::error::NetworkError;
+use super::graph::Graph;
 use super::topology::{Dateline, Dimension, Topology, Ways, Wrap};
 use crate::Clock;
 
@@ -25,6 +26,8 @@ pub enum CreditUnit {
 pub struct NetworkConfig {
     /// The grid.
     pub dimensions: Vec<Dimension>,
+    /// The graph that replaces the grid.
+    pub graph: Option<Graph>,
     /// The avoidance of deadlocks in rings.
     pub dateline: Dateline,
     /// The clock of all links and routers.
@@ -60,6 +63,7 @@ impl NetworkConfig {
         let dimension = |&routers| Dimension { routers, wrap: Wrap::Ring, ways: Ways::Both };
         NetworkConfig {
             dimensions: sides.iter().map(dimension).collect(),
+            graph: None,
             dateline: Dateline::Kept,
             clock: Clock::from_hertz(1_000_000_000),
             bytes_per_tick: 16,
@@ -86,8 +90,12 @@ impl NetworkConfig {
     /// # Errors
     /// Names the invalid value and the allowed ones.
     pub fn check(&self) -> Result<Topology, NetworkError> {
-        let topology = Topology::new(&self.dimensions, self.dateline)?;
-        let has_ring = self.dimensions.iter().any(|dimension| dimension.wrap == Wrap::Ring);
+        let topology = match &self.graph {
+            None => Topology::new(&self.dimensions, self.dateline)?,
+            Some(graph) => Topology::of_graph(graph.clone()),
+        };
+        let has_ring = self.graph.is_none()
+            && self.dimensions.iter().any(|dimension| dimension.wrap == Wrap::Ring);
         let packet = u64::from(self.packet_bytes) + u64::from(self.header_bytes);
         let inputs = topology.ports() * u32::from(self.channels);
         let problem = if self.bytes_per_tick == 0 || self.packet_bytes == 0 {

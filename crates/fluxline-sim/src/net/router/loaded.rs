@@ -35,6 +35,15 @@ impl Carrier for Messages {
     fn arrived(&mut self, _: u32, message: Message, _: &Network) -> Arrived<Message> {
         Arrived { message: Some(message), answer: None, over: Some(message.source) }
     }
+
+    fn host_bytes(&self, message: &Message) -> u32 {
+        message.bytes
+    }
+
+    /// A node takes every message at once.
+    fn waits_for_hosts(&self) -> bool {
+        false
+    }
 }
 
 /// Makes a network, with the first messages of every node on the agenda.

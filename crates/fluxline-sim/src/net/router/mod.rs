@@ -1,4 +1,4 @@
-//! Routers, links, buffers and credits: virtual cut-through on k-ary n-cubes.
+//! Routers, links, buffers and credits: virtual cut-through on k-ary n-cubes and graphs.
 //!
 //! One entry handles all of a tick: first, heads arrive that can leave their router from this tick
 //! on; then, every requested output chooses. So an output sees all arrivals of the tick, in
@@ -10,6 +10,7 @@
 
 pub mod config;
 pub mod deadlock;
+pub mod graph;
 pub mod loaded;
 pub mod topology;
 
@@ -23,6 +24,7 @@ mod tap;
 pub use config::{CreditUnit, NetworkConfig};
 pub use deadlock::Deadlock;
 pub use error::NetworkError;
+pub use graph::Graph;
 pub use loaded::{Loaded, loaded};
 pub use topology::{Dateline, Dimension, Ways, Wrap};
 
@@ -188,7 +190,7 @@ impl Network {
             let neighbour = topology.neighbour(router, port);
             let mut to = NONE;
             if neighbour != NONE {
-                to = (neighbour * ports + port) * channels as u32;
+                to = (neighbour * ports + topology.entrance(router, port)) * channels as u32;
                 let fed = &mut buffers[to as usize..][..channels];
                 fed.iter_mut().for_each(|buffer| buffer.feeder = output);
             }

@@ -1,6 +1,7 @@
-//! Rings, meshes and tori: the neighbours of routers and the routes of packets.
+//! Rings, meshes, tori and graphs: the neighbours of routers and the routes of packets.
 
 use super::error::NetworkError;
+use super::graph::Graph;
 
 /// No router: the edge of a mesh.
 pub const NONE: u32 = u32::MAX;
@@ -75,6 +76,8 @@ pub struct Topology {
     /// Coordinates of each router, dimension by dimension.
     coordinates: Vec<u16>,
     routers: u32,
+    /// The links and routes if the routers are not in a grid.
+    graph: Option<Graph>,
 }
 
 impl Topology {
@@ -111,7 +114,19 @@ impl Topology {
             }
         }
         let dimensions = dimensions.to_vec();
-        Ok(Topology { dimensions, dateline, coordinates, routers: routers as u32 })
+        Ok(Topology { dimensions, dateline, coordinates, routers: routers as u32, graph: None })
+    }
+
+    /// Makes the topology of a graph.
+    #[must_use]
+    pub fn of_graph(graph: Graph) -> Topology {
+        Topology {
+            dimensions: Vec::new(),
+            dateline: Dateline::Ignored,
+            coordinates: Vec::new(),
+            routers: graph.nodes(),
+            graph: Some(graph),
+        }
     }
 
     /// Returns the number of routers, each with one node.
@@ -120,21 +135,25 @@ impl Topology {
         self.routers
     }
 
-    /// Returns the number of ports of a router: two for each dimension, and one for the node.
+    /// Returns the number of ports of a router: two for each dimension, or as many as a router of a
+    /// graph has links, and one for the node.
     #[must_use]
     pub fn ports(&self) -> u32 {
-        2 * self.dimensions.len() as u32 + 1
+        self.local_port() + 1
     }
 
     /// Returns the number of the port to the node.
     #[must_use]
     pub fn local_port(&self) -> u32 {
-        2 * self.dimensions.len() as u32
+        self.graph.as_ref().map_or(2 * self.dimensions.len() as u32, Graph::degree)
     }
 
     /// Returns the router behind a port, or [`NONE`] at an edge.
     #[must_use]
     pub fn neighbour(&self, router: u32, port: u32) -> u32 {
+        if let Some(graph) = &self.graph {
+            return graph.end(router, port).map_or(NONE, |end| end.router);
+        }
         let Some(dimension) = self.dimensions.get(port as usize / 2) else { return NONE };
         let stride: u32 = self.dimensions[..port as usize / 2].iter().map(|d| d.routers).product();
         let at = router / stride % dimension.routers;
@@ -150,6 +169,14 @@ impl Topology {
         }
     }
 
+    /// Returns the port of the neighbour at which packets of `port` arrive. In a grid, packets that
+    /// go up arrive at the port of the way up.
+    #[must_use]
+    pub(super) fn entrance(&self, router: u32, port: u32) -> u32 {
+        let end = self.graph.as_ref().and_then(|graph| graph.end(router, port));
+        end.map_or(port, |end| end.port)
+    }
+
     fn at(&self, router: u32) -> &[u16] {
         let count = self.dimensions.len();
         &self.coordinates[router as usize * count..][..count]
@@ -163,6 +190,11 @@ impl Topology {
     #[must_use]
     #[inline]
     pub fn route(&self, router: u32, to: u32) -> Route {
+        if let Some(graph) = &self.graph {
+            let is_here = router == to;
+            let port = if is_here { self.local_port() as u8 } else { graph.port(router, to) };
+            return Route { port, class: Class::Any };
+        }
         let pairs = self.at(router).iter().zip(self.at(to)).zip(&self.dimensions);
         for (index, ((&here, &there), dimension)) in pairs.enumerate() {
             if here == there {
@@ -183,6 +215,14 @@ impl Topology {
     /// Returns the number of links on the route between two routers.
     #[must_use]
     pub fn hops(&self, from: u32, to: u32) -> u32 {
+        if self.graph.is_some() {
+            let (mut at, mut hops) = (from, 0);
+            while at != to {
+                at = self.neighbour(at, u32::from(self.route(at, to).port));
+                hops += 1;
+            }
+            return hops;
+        }
         let pairs = self.at(from).iter().zip(self.at(to)).zip(&self.dimensions);
         let of = |((&here, &there), dimension): ((&u16, &u16), &Dimension)| {
             let (here, there) = (u32::from(here), u32::from(there));

@@ -17,25 +17,29 @@ pub enum Topology {
         /// Nodes along each dimension, each at least 2.
         sizes: Vec<u32>,
     },
-    /// `ports` ringlets of `per_ringlet` nodes, each joined by a switch that has one port on every
-    /// ringlet. The switch is the last node; it takes no packets for itself.
+    /// Ringlets that a switch joins; it has one port on every ringlet. The switch is the last node;
+    /// it takes no packets for itself.
     Switch {
-        /// The number of ringlets.
-        ports: u32,
-        /// Nodes on each ringlet, without the switch's port.
-        per_ringlet: u32,
+        /// Nodes on each ringlet, without the switch's port; each at least 1.
+        ringlets: Vec<u32>,
     },
 }
 
 impl Topology {
+    /// Returns `ports` ringlets of `per_ringlet` nodes behind a switch.
+    #[must_use]
+    pub fn switch(ports: u32, per_ringlet: u32) -> Topology {
+        Topology::Switch { ringlets: vec![per_ringlet; ports as usize] }
+    }
+
     /// Returns the number of nodes, a switch included.
     #[must_use]
     pub(super) fn nodes(&self) -> u64 {
         match self {
             Topology::Ring { nodes } => u64::from(*nodes),
             Topology::Torus { sizes } => sizes.iter().map(|&size| u64::from(size)).product(),
-            Topology::Switch { ports, per_ringlet } => {
-                u64::from(*ports) * u64::from(*per_ringlet) + 1
+            Topology::Switch { ringlets } => {
+                ringlets.iter().map(|&nodes| u64::from(nodes)).sum::<u64>() + 1
             }
         }
     }
@@ -48,8 +52,8 @@ impl Topology {
                 let dimensions = sizes.len() as u32;
                 node * dimensions..(node + 1) * dimensions
             }
-            Topology::Switch { ports, per_ringlet } if node == ports * per_ringlet => {
-                node..node + ports
+            Topology::Switch { ringlets } if node == ringlets.iter().sum::<u32>() => {
+                node..node + ringlets.len() as u32
             }
             Topology::Switch { .. } => node..node + 1,
         }
@@ -141,7 +145,9 @@ impl Config {
         let (sizes, what): (Vec<u32>, &str) = match &self.topology {
             Topology::Ring { nodes } => (vec![*nodes], "a ring"),
             Topology::Torus { sizes } => (sizes.clone(), "each dimension of a torus"),
-            Topology::Switch { per_ringlet, .. } => (vec![per_ringlet + 1], "a ringlet"),
+            Topology::Switch { ringlets } => {
+                (ringlets.iter().map(|nodes| nodes + 1).collect(), "a ringlet")
+            }
         };
         if sizes.is_empty() || sizes.iter().any(|&size| size < 2) {
             return fail(format!("{what} needs at least 2 nodes, not {sizes:?}"));

@@ -44,6 +44,9 @@ impl Interconnect for Network {
     fn next_report(&mut self) -> Option<Report> {
         loop {
             let report = Network::next_report(self)?;
+            if let link::Report::Dropped { packet, .. } = &report {
+                self.last_dropped = *packet;
+            }
             if let Some(report) = self.common_report(report) {
                 return Some(report);
             }
@@ -147,10 +150,13 @@ fn next(topology: &Topology, node: u32, port: u32) -> u32 {
                 node + stride
             }
         }
-        Topology::Switch { ports, per_ringlet } => match ports * per_ringlet {
-            switch if node == switch => port * per_ringlet,
-            switch if node % per_ringlet + 1 == *per_ringlet => switch,
-            _ => node + 1,
-        },
+        Topology::Switch { ringlets } => {
+            let first = |ringlet: usize| ringlets[..ringlet].iter().sum::<u32>();
+            match first(ringlets.len()) {
+                switch if node == switch => first(port as usize),
+                switch if (1..=ringlets.len()).any(|end| first(end) == node + 1) => switch,
+                _ => node + 1,
+            }
+        }
     }
 }

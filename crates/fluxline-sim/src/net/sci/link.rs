@@ -62,6 +62,22 @@ pub enum Loss {
     NoPlace,
 }
 
+/// A dropped packet, as far as its sender needs to know it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Its offset.
+    pub offset: u64,
+    /// True if it was an answer.
+    pub is_response: bool,
+}
+
+impl Dropped {
+    /// Returns the marks of a packet.
+    pub(super) fn of(packet: &Packet) -> Dropped {
+        Dropped { offset: packet.offset, is_response: packet.command.is_response() }
+    }
+}
+
 /// A clock strobe at a node that it passes, or at its sender after its round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
@@ -131,6 +147,8 @@ pub enum Report {
         source: NodeId,
         /// The receiver.
         target: NodeId,
+        /// The packet, if it is known.
+        packet: Option<Dropped>,
         /// The reason.
         why: Loss,
     },

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use super::bus::NodeBus;
 use super::config::Config;
 use super::lane::{Send, lane_of};
-use super::link::{Entry, Kind, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId};
+use super::link::{
+    Dropped, Entry, Kind, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId,
+};
 use super::port::{NOBODY, Port};
 use super::ring::{Due, Rings};
 use super::route::{self, Routes};
@@ -26,6 +28,8 @@ pub struct Network {
     pub(super) reports: VecDeque<Report>,
     ticks: Ticks,
     next_id: u64,
+    /// The packet of the last report of a drop.
+    pub(super) last_dropped: Option<Dropped>,
 }
 
 /// The record of a send at its end.
@@ -37,6 +41,8 @@ struct End {
     from: u32,
     source: NodeId,
     target: NodeId,
+    /// The packet, unless it was accepted at the other end.
+    packet: Option<Dropped>,
 }
 
 impl Network {
@@ -52,6 +58,7 @@ impl Network {
             reports: VecDeque::new(),
             ticks: Ticks::new(config.clock),
             next_id: 0,
+            last_dropped: None,
             config: config.clone(),
         })
     }
@@ -72,6 +79,11 @@ impl Network {
     #[must_use]
     pub fn node_of(&self, address: NodeId) -> Option<NodeIndex> {
         self.routes.node(address.0).map(NodeIndex)
+    }
+
+    /// Returns the packet of the last report of a drop, once.
+    pub(super) fn take_dropped(&mut self) -> Option<Dropped> {
+        self.last_dropped.take()
     }
 
     /// Returns the configuration.
@@ -264,6 +276,7 @@ impl Network {
             from: send.from,
             source: send.source,
             target: send.target,
+            packet: send.packet.as_ref().map(Dropped::of),
         };
         if !on_its_way {
             self.rings.sends.remove(handle);
@@ -277,9 +290,11 @@ impl Network {
         self.reports.extend(match send.loss {
             None if send.passing => None,
             None => Some(Report::Done { node, send: send.id }),
+            // Accepted by the next port, which did not learn of it: the packet goes on.
+            Some(_) if send.passing && send.packet.is_none() => None,
             Some(why) if send.passing => {
-                let (source, target) = (send.source, send.target);
-                Some(Report::Dropped { at: node, source, target, why })
+                let (source, target, packet) = (send.source, send.target, send.packet);
+                Some(Report::Dropped { at: node, source, target, packet, why })
             }
             Some(why) => Some(Report::Lost { node, send: send.id, why }),
         });

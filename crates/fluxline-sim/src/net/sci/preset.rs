@@ -180,7 +180,10 @@ impl Config {
         let per_ring = match &self.topology {
             Topology::Ring { nodes } => *nodes,
             Topology::Torus { sizes } => *sizes.first()?,
-            Topology::Switch { per_ringlet, .. } => *per_ringlet,
+            // Ringlets of different lengths have no such numbers.
+            Topology::Switch { ringlets } => {
+                *ringlets.first().filter(|first| ringlets.iter().all(|of| of == *first))?
+            }
         };
         let count = self.addresses.len() as u32;
         if per_ring > NODES_MAX || u64::from(count / per_ring) * 0x40 + 0x3C > 0xFFEF {

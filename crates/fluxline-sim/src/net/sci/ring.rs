@@ -430,7 +430,10 @@ impl Rings {
             (_, _, false) => counters.refused += 1,
         }
         if accepted {
-            let packet = self.packet_of(flight).filter(|_| !flight.bad);
+            // A damaged send keeps its packet, so that its loss can be told from a lost echo.
+            let is_destroyed = flight.bad && !flight.is_event;
+            let packet = if is_destroyed { None } else { self.packet_of(flight) };
+            let packet = packet.filter(|_| !flight.bad);
             let port = &mut self.ports[at as usize];
             port.intake[class].held += u32::from(!flight.is_event);
             let (is_event, lane) = (flight.is_event, usize::from(flight.lane));

@@ -12,6 +12,8 @@ pub(super) struct Routes {
     topology: Topology,
     /// Nodes by address.
     nodes: Vec<u32>,
+    /// Behind a switch: the ringlet of each node.
+    ringlets: Vec<u32>,
 }
 
 impl Routes {
@@ -21,7 +23,14 @@ impl Routes {
         for (address, node) in config.addresses.iter().zip(0_u32..) {
             nodes[usize::from(address.0)] = node;
         }
-        Routes { topology: config.topology.clone(), nodes }
+        let ringlets = match &config.topology {
+            Topology::Switch { ringlets } => (0..)
+                .zip(ringlets)
+                .flat_map(|(ringlet, &nodes)| std::iter::repeat_n(ringlet, nodes as usize))
+                .collect(),
+            _ => Vec::new(),
+        };
+        Routes { topology: config.topology.clone(), nodes, ringlets }
     }
 
     /// Returns the node of an address.
@@ -35,7 +44,7 @@ impl Routes {
         match &self.topology {
             Topology::Ring { .. } => (from, to),
             Topology::Torus { sizes } => torus_way(sizes, from, to),
-            Topology::Switch { ports, per_ringlet } => switch_way(*ports, *per_ringlet, from, to),
+            Topology::Switch { .. } => switch_way(&self.ringlets, from, to),
         }
     }
 
@@ -62,9 +71,9 @@ fn torus_way(sizes: &[u32], from: u32, to: u32) -> (u32, u32) {
     (from * dimensions, to * dimensions)
 }
 
-fn switch_way(ports: u32, per_ringlet: u32, from: u32, to: u32) -> (u32, u32) {
-    let switch = ports * per_ringlet;
-    let ringlet = |node: u32| node / per_ringlet;
+fn switch_way(ringlets: &[u32], from: u32, to: u32) -> (u32, u32) {
+    let switch = ringlets.len() as u32;
+    let ringlet = |node: u32| ringlets[node as usize];
     if from == switch {
         let ringlet = if to == switch { 0 } else { ringlet(to) };
         return (switch + ringlet, if to == switch { switch } else { to });
@@ -79,15 +88,7 @@ pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
     let rings: Vec<Vec<(u32, u32)>> = match &config.topology {
         Topology::Ring { nodes } => vec![(0..*nodes).map(|node| (node, node)).collect()],
         Topology::Torus { sizes } => torus_rings(sizes),
-        Topology::Switch { ports, per_ringlet } => {
-            let switch = ports * per_ringlet;
-            let nodes = |ring: u32| ring * per_ringlet..(ring + 1) * per_ringlet;
-            let ring = |ring| {
-                let ports = nodes(ring).map(|node| (node, node));
-                ports.chain([(switch + ring, switch)]).collect()
-            };
-            (0..*ports).map(ring).collect()
-        }
+        Topology::Switch { ringlets } => switch_rings(ringlets),
     };
     let hop = u64::from(config.pass_symbols) + u64::from(config.cable_symbols);
     let mut ports: Vec<(u32, Port)> = Vec::new();
@@ -117,6 +118,19 @@ pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
     }
     ports.sort_by_key(|&(number, _)| number);
     (ports.into_iter().map(|(_, port)| port).collect(), ringlets)
+}
+
+/// Returns the ringlets behind a switch; its port is the last one of each.
+fn switch_rings(ringlets: &[u32]) -> Vec<Vec<(u32, u32)>> {
+    let switch: u32 = ringlets.iter().sum();
+    let mut first = 0;
+    let mut rings = Vec::new();
+    for (ring, &count) in (0..).zip(ringlets) {
+        let nodes = (first..first + count).map(|node| (node, node));
+        rings.push(nodes.chain([(switch + ring, switch)]).collect());
+        first += count;
+    }
+    rings
 }
 
 /// Returns the ringlets of a torus: for each dimension and each coordinate in the others, the nodes

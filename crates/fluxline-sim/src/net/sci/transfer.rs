@@ -9,7 +9,7 @@
 use super::Packet;
 use super::bus::{Destination, Parcel};
 use super::lane::{EVENTS, LANES, is_response};
-use super::link::{Kind, Loss, NodeIndex, Report};
+use super::link::{Dropped, Kind, Loss, NodeIndex, Report};
 use super::network::Network;
 
 /// Events that wait in a node for its bus. Assumed: far more than arrive during one packet.
@@ -57,8 +57,8 @@ impl Network {
             return self.kick_bus(node, tick);
         }
         let (at, why) = (NodeIndex(node), Loss::NoPlace);
-        let (source, target) = (packet.source, packet.target);
-        self.reports.push_back(Report::Dropped { at, source, target, why });
+        let (source, target, packet) = (packet.source, packet.target, Some(Dropped::of(&packet)));
+        self.reports.push_back(Report::Dropped { at, source, target, packet, why });
     }
 
     /// Takes the oldest event, unless the queue behind the bus is full.

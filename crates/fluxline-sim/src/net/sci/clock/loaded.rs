@@ -8,8 +8,8 @@ use crate::core::fault::{Fault, FaultKind};
 use crate::core::interconnect::{self, Class, Interconnect, Refused, SendId};
 use crate::core::model;
 use crate::load::traffic::{Arrivals, Message, Pattern, Plan, PlanError, Size, Traffic};
-use crate::load::{self, Arrived, Carrier, Settings};
-use crate::net::sci::messages::{Messages, Style};
+use crate::load::{self, Arrived, Carrier, Settings, Ticket};
+use crate::net::sci::messages::{Largest, Messages, Style};
 use crate::net::sci::{self, Network, Packet, Unbalanced};
 use crate::{Agenda, Duration, Fingerprint, Instant};
 
@@ -121,8 +121,20 @@ impl Carrier for Moves {
         self.0.arrived(node, packet, &ringlet.network)
     }
 
-    fn ends_with_send(&self) -> bool {
-        self.0.ends_with_send()
+    fn ticket(&self, packet: &Packet) -> Option<Ticket> {
+        self.0.ticket(packet)
+    }
+
+    fn done(&mut self, ticket: Ticket) -> Option<u32> {
+        self.0.done(ticket)
+    }
+
+    fn gave_up(&mut self, ticket: Ticket) -> Option<u32> {
+        self.0.gave_up(ticket)
+    }
+
+    fn lost(&self) -> u64 {
+        self.0.lost()
     }
 }
 
@@ -163,7 +175,7 @@ pub fn loaded(
     };
     ringlet.clock.begin(agenda);
     let settings = Settings { faults, quiet: clock.period, ..Settings::default() };
-    let moves = Moves(Messages::new(Style::Move));
+    let moves = Moves(Messages::new(Style::Move, Largest::default()));
     Ok(load::Loaded::new(ringlet, moves, traffic, &settings, agenda))
 }
 

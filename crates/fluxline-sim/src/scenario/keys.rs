@@ -1,0 +1,303 @@
+//! The keys of a scenario file: one row each, for the reader, its refusals, the listing and the
+//! manual.
+
+use super::{Kind, PatternName};
+
+/// A key of the scenario file.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The part of the file; empty: the top.
+    pub part: &'static str,
+    /// The name.
+    pub name: &'static str,
+    /// The default in TOML; empty: it depends on other keys.
+    pub default: &'static str,
+    /// The unit; empty: a plain number, a name or a list.
+    pub unit: &'static str,
+    /// The kinds of network on which it has an effect.
+    pub networks: &'static [Kind],
+    /// A condition beside the network.
+    pub when: When,
+    /// The description.
+    pub help: &'static str,
+}
+
+/// The condition under which a key has an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Always.
+    Always,
+    /// With one of these patterns of traffic.
+    Pattern(&'static [PatternName]),
+    /// In an open loop whose messages are generated.
+    OpenLoop,
+    /// When messages are generated, not read from a trace.
+    Generated,
+    /// While another key, which replaces it, is not given.
+    Without(&'static str),
+    /// While the three keys that say all that a preset says are not given together.
+    PresetCounts,
+    /// When the run may be longer than the shortest measurement.
+    Steady,
+}
+
+impl Key {
+    /// Returns the path, such as `network.nodes`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        match self.part {
+            "" => self.name.to_owned(),
+            part => format!("{part}.{}", self.name),
+        }
+    }
+
+    const fn unit(self, unit: &'static str) -> Key {
+        Key { unit, ..self }
+    }
+
+    const fn on(self, networks: &'static [Kind]) -> Key {
+        Key { networks, ..self }
+    }
+
+    const fn when(self, when: When) -> Key {
+        Key { when, ..self }
+    }
+
+    /// Returns the networks and the condition in words.
+    #[must_use]
+    pub fn holds(&self) -> String {
+        let networks = match self.networks {
+            all if all.len() == Kind::ALL.len() => "all".to_owned(),
+            SCI => "SCI".to_owned(),
+            ROUTERS => "routers".to_owned(),
+            some => some.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "),
+        };
+        match self.when.words() {
+            None => networks,
+            Some(words) => format!("{networks}; {words}"),
+        }
+    }
+}
+
+impl When {
+    /// Describes the condition; `None`: there is none.
+    #[must_use]
+    pub fn words(self) -> Option<String> {
+        Some(match self {
+            When::Always => return None,
+            When::Pattern(patterns) => {
+                let names: Vec<&str> = patterns.iter().map(|pattern| pattern.name()).collect();
+                format!("pattern {}", names.join(" or "))
+            }
+            When::OpenLoop => "open loop".to_owned(),
+            When::Generated => "generated traffic".to_owned(),
+            When::Without(key) => format!("without `{key}`"),
+            When::PresetCounts => {
+                "unless `link-mb-s`, `pass-symbols` and `cable-symbols` are given".to_owned()
+            }
+            When::Steady => "without `faults.at` and traces".to_owned(),
+        })
+    }
+}
+
+const fn key(
+    part: &'static str,
+    name: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> Key {
+    Key { part, name, default, unit: "", networks: &Kind::ALL, when: When::Always, help }
+}
+
+const fn network(name: &'static str, default: &'static str, help: &'static str) -> Key {
+    key("network", name, default, help)
+}
+
+const fn traffic(name: &'static str, default: &'static str, help: &'static str) -> Key {
+    key("traffic", name, default, help)
+}
+
+const SCI: &[Kind] = &[Kind::SciRing, Kind::SciTorus, Kind::SciSwitch];
+const BUSES: &[Kind] = &[Kind::SciTorus, Kind::SciSwitch];
+const ROUTERS: &[Kind] = &[Kind::Ring, Kind::Mesh, Kind::Torus, Kind::Graph];
+const GRIDS: &[Kind] = &[Kind::SciTorus, Kind::Mesh, Kind::Torus];
+const LINES: &[Kind] = &[Kind::SciRing, Kind::SciSwitch, Kind::Ring];
+const HOT: &[PatternName] = &[PatternName::HotReceiver, PatternName::HotSender];
+
+/// All keys, in the order of the manual.
+pub const KEYS: &[Key] = &[
+    key("", "title", "\"\"", "heading of the report; empty: the file's name"),
+    key("", "seed", "1", "seed of all random choices; `--seed` overrides it"),
+    network(
+        "kind",
+        "\"sci-ring\"",
+        "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`, `graph`",
+    ),
+    network("nodes", "8", "nodes of a ring; for a switch: nodes of each ringlet")
+        .on(LINES)
+        .when(When::Without("ringlets")),
+    network("ports", "4", "ringlets of a switch")
+        .on(&[Kind::SciSwitch])
+        .when(When::Without("ringlets")),
+    network("ringlets", "[]", "nodes of each ringlet, if they differ: `[4, 4, 2]`")
+        .on(&[Kind::SciSwitch]),
+    network("side", "8", "nodes along each dimension").on(GRIDS).when(When::Without("sides")),
+    network("dimensions", "2", "number of dimensions").on(GRIDS).when(When::Without("sides")),
+    network("sides", "[]", "nodes along each dimension, if they differ: `[4, 8]`").on(GRIDS),
+    network("edges", "\"\"", "file with the links of a graph: two node numbers a line")
+        .on(&[Kind::Graph]),
+    network(
+        "preset",
+        "\"lc2\"",
+        "cards: `standard`, `lc1`, `lc2`, `lc3`; listed by `fluxline sim presets`",
+    )
+    .on(SCI)
+    .when(When::PresetCounts),
+    network("link-mb-s", "", "rate of a link").unit("MB/s").on(SCI),
+    network("pass-symbols", "", "from a node's input to its output").unit("2 B symbols").on(SCI),
+    network("cable-symbols", "", "length of a cable").unit("2 B symbols").on(SCI),
+    network("flow-control", "true", "go bits share the bandwidth").on(SCI),
+    network("retry", "\"aged\"", "after a busy echo, `aged` (fair) or `plain`").on(SCI),
+    network("send-queue", "", "packets that wait in a node").unit("packets").on(SCI),
+    network("unacknowledged", "", "packets of a node that wait for their echo")
+        .unit("packets")
+        .on(SCI),
+    network("receive-queue", "", "packets that a node holds for its host").unit("packets").on(SCI),
+    network("bus-mb-s", "", "bus between a node's ringlets and its host").unit("MB/s").on(BUSES),
+    network("link-bytes-per-ns", "16", "rate of a link").unit("B/ns").on(ROUTERS),
+    network("router-ns", "5", "delay of a packet's head").unit("ns").on(ROUTERS),
+    network("wire-ns", "1", "time on a link").unit("ns").on(ROUTERS),
+    network("virtual-channels", "2", "virtual channels of a link; ring and torus need 2")
+        .on(ROUTERS),
+    network("buffer-bytes", "128", "buffer of each virtual channel").unit("B").on(ROUTERS),
+    network(
+        "packet-bytes",
+        "64",
+        "largest payload of a packet; longer messages are several packets; SCI: 16, 64 or 256",
+    )
+    .unit("B"),
+    network("header-bytes", "0", "header of each packet").unit("B").on(ROUTERS),
+    traffic(
+        "pattern",
+        "\"uniform\"",
+        "`uniform`, `neighbour`, `hot-receiver`, `hot-sender`, `bit-complement`, `transpose`, \
+         `event-building`, `trace`",
+    ),
+    traffic(
+        "trace",
+        "\"\"",
+        "file with the messages: time [ns], source, target and bytes a line, in order of time",
+    )
+    .when(When::Pattern(&[PatternName::Trace])),
+    traffic("arrivals", "\"poisson\"", "`poisson` or `periodic`").when(When::OpenLoop),
+    traffic(
+        "window",
+        "0",
+        "closed loop: messages of a node in flight, loads are ignored; 0: open loop",
+    )
+    .when(When::Generated),
+    traffic("bytes", "64", "payload of a message").unit("B").when(When::Without("sizes")),
+    traffic(
+        "sizes",
+        "[]",
+        "several sizes instead: `[{ bytes = 16, weight = 3 }, { bytes = 64, weight = 1 }]`",
+    )
+    .when(When::Generated),
+    traffic(
+        "command",
+        "\"move\"",
+        "`move` (done with its echo) or `write` (answered by its target)",
+    )
+    .on(SCI),
+    traffic("hot", "0", "the hot node").when(When::Pattern(HOT)),
+    traffic("share", "1.0", "share of all messages to the hot receiver")
+        .when(When::Pattern(&[PatternName::HotReceiver])),
+    traffic("factor", "4.0", "load of the hot sender relative to the others")
+        .when(When::Pattern(&[PatternName::HotSender])),
+    traffic("distance", "1", "distance to the neighbour")
+        .when(When::Pattern(&[PatternName::Neighbour])),
+    traffic("builders", "1", "number of builders, which are the last nodes")
+        .when(When::Pattern(&[PatternName::EventBuilding])),
+    traffic(
+        "order",
+        "\"shifted\"",
+        "`shifted` (each source begins with another event) or `together`",
+    )
+    .when(When::Pattern(&[PatternName::EventBuilding])),
+    key("node", "nodes", "[]", "numbers of the nodes that a table describes; empty: all nodes"),
+    key("node", "load", "", "load relative to the other nodes; 0: the node sends nothing")
+        .when(When::Generated),
+    key(
+        "node",
+        "host",
+        "",
+        "bus between memory and card, which each message crosses: `pci-32-33`, `pci-64-66`, \
+         `pci-x-100`, `pci-x-133`; `none`: no delay",
+    ),
+    key(
+        "run",
+        "loads",
+        "[0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]",
+        "offered payloads of each node as shares of a link's rate, rising",
+    )
+    .when(When::OpenLoop),
+    key("run", "saturation", "false", "also search for the load at which the network saturates")
+        .when(When::OpenLoop),
+    key(
+        "run",
+        "warm-up-us",
+        "20.0",
+        "virtual time until the first check that latencies have settled",
+    )
+    .unit("us")
+    .when(When::Generated),
+    key(
+        "run",
+        "warm-up-max-us",
+        "320.0",
+        "virtual time after which the measurement starts in any case",
+    )
+    .unit("us")
+    .when(When::Generated),
+    key(
+        "run",
+        "duration-us",
+        "200.0",
+        "shortest virtual time of the measurement; of a trace: the time after its last message",
+    )
+    .unit("us"),
+    key(
+        "confidence",
+        "width",
+        "0.05",
+        "half the 95 % interval of the mean latency, as a share of the mean: the target",
+    )
+    .when(When::Steady),
+    key(
+        "confidence",
+        "longest",
+        "8.0",
+        "longest measurement, as a multiple of `run.duration-us`; 1: no extension",
+    )
+    .when(When::Steady),
+    key("faults", "bit-error-rate", "0.0", "probability that a bit is wrong after a link").on(SCI),
+    key("faults", "dead-nodes", "[]", "nodes that are dead from the start").on(SCI),
+    key(
+        "faults",
+        "at",
+        "[]",
+        "faults at virtual times: `host:3@1ms` (a program ends); of SCI also `power:3@1ms`, \
+         `cable:3@1ms`, `repair:3@2ms` (of a cable)",
+    ),
+    key("sweep", "key", "\"\"", "key that takes several values, such as `network.nodes`"),
+    key("sweep", "values", "[]", "the values").when(When::Without("from")),
+    key("sweep", "from", "", "first value of a range"),
+    key("sweep", "to", "", "end of the range, included"),
+    key("sweep", "step", "", "distance of the values"),
+];
+
+/// Returns the key of a part and a name.
+#[must_use]
+pub fn find(part: &str, name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.part == part && key.name == name)
+}
