@@ -94,10 +94,11 @@ pub mod ring;
 pub mod roce;
 pub mod shm;
 mod sys;
+mod threads;
 pub mod udp;
 #[cfg(not(loom))]
 pub mod xdp;
 
 pub use fluxline_core::{Moment, Span, fabric};
 #[cfg(not(loom))]
-pub use open::{OpenError, open, shm_names, udp_address, xdp_interface};
+pub use open::{OpenError, open, open_threads, shm_names, udp_address, xdp_interface};

@@ -217,6 +217,20 @@ impl RoceNode<UdpPort> {
     }
 }
 
+impl RoceNode<UdpPort> {
+    /// Opens `count` nodes called `name` at one address, each for a thread of its own.
+    ///
+    /// Errors: [`RoceError`]. Cost: see [`UdpPort::bind_threads`].
+    pub fn open_threads(
+        name: &str,
+        port: &UdpPortConfig,
+        count: usize,
+    ) -> Result<Vec<RoceNode>, RoceError> {
+        let ports = UdpPort::bind_threads(port, count)?.into_iter();
+        ports.map(|port| Ok(RoceNode::on(long_enough(port)?, endpoint_config(name)?))).collect()
+    }
+}
+
 impl<P: Waiting> RoceNode<P> {
     /// A node on a port of one's own.
     #[must_use]

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use fluxline_core::Moment;
-use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{Incoming, Member, Outgoing, Port, PortCounters, PortLimits};
 
 use super::config::{Granted, SendChecksums, UnfinishedChecksums, XdpConfig, XdpError};
 use super::frame::{
@@ -174,6 +174,7 @@ fn limits(opened: &Opened) -> PortLimits {
         receive_buffer_bytes: layout.chunks as usize * layout.stride_bytes,
         frame_cost: layout.stride_bytes + ETHERNET_BYTES + heads,
         train_frames: 1,
+        member: Member::ALONE,
     }
 }
 
