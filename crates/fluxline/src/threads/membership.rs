@@ -21,6 +21,7 @@ pub(crate) struct Membership {
     taken: Vec<HandedTrain>,
     /// Bit n: node n got a train and may sleep.
     to_wake: u64,
+    frames_handed_over: u64,
     frames_dropped: u64,
 }
 
@@ -33,12 +34,18 @@ impl Membership {
             member,
             taken: Vec::new(),
             to_wake: 0,
+            frames_handed_over: 0,
             frames_dropped: 0,
         })
     }
 
     pub(crate) fn member(&self) -> Member {
         self.member
+    }
+
+    /// Returns the number of frames that were given to other threads.
+    pub(crate) fn frames_handed_over(&self) -> u64 {
+        self.frames_handed_over
     }
 
     /// Returns the number of frames that were dropped because another thread did not take them.
@@ -105,11 +112,16 @@ impl Membership {
         }
         let index = owner.index(self.member.count());
         let Some(inbox) = self.inbox(index).filter(|inbox| inbox.is_open()) else { return true };
+        let frames = part.frames() as u64;
         match inbox.put(part) {
+            HandedOver::Dropped => {
+                self.frames_dropped += frames;
+                return false;
+            }
             HandedOver::First => self.to_wake |= 1 << index,
             HandedOver::Behind => {}
-            HandedOver::Dropped => self.frames_dropped += part.frames() as u64,
         }
+        self.frames_handed_over += frames;
         false
     }
 

@@ -229,6 +229,13 @@ impl UdpPort {
         self.buffer
     }
 
+    /// Returns the number of frames that arrived here for another thread of the same address, and
+    /// were given to it: trains to several threads arrive as one message.
+    #[must_use]
+    pub fn frames_handed_over(&self) -> u64 {
+        self.share.as_ref().map_or(0, |share| share.membership.frames_handed_over())
+    }
+
     /// Returns true when equal frames leave as trains; `false` also after the device refused one.
     ///
     /// The frames of that train leave one by one, with identification 0 each.
