@@ -8,7 +8,7 @@ use fluxline_core::roce::UDP_PORT;
 
 use crate::hosts::{Hosts, HostsError, peer_address};
 use crate::measured::{Measured, MeasuredError};
-use crate::roce::{RoceError, RoceNode, endpoint_config, long_enough};
+use crate::roce::{RoceError, RoceNode, Waiting, endpoint_config, long_enough};
 use crate::udp::{UdpPortConfig, interface_of};
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
@@ -61,7 +61,7 @@ pub enum OpenError {
     Hosts(#[from] HostsError),
     /// The link has one thread for each node.
     #[error(
-        "{url:?} cannot have {count} threads at one address, udp://ADDRESS:PORT can; open a node \
+        "{url:?} cannot have {count} threads at one address, udp:// and xdp:// can; open a node \
          of another name for each thread"
     )]
     Threads {
@@ -175,13 +175,23 @@ pub fn open_threads(url: &str, count: usize) -> Result<Vec<Box<dyn Fabric>>, Ope
     if count == 1 {
         return Ok(vec![open(url)?]);
     }
-    if !url.starts_with("udp://") {
-        return Err(OpenError::Threads { url: url.to_owned(), count });
+    if url.starts_with("udp://") {
+        let (url, hosts) = with_hosts(url)?;
+        let (local, name) = udp_address(url)?;
+        return Ok(boxed(RoceNode::open_threads(&name, &port_config(local), count)?, &hosts));
     }
-    let (url, hosts) = with_hosts(url)?;
-    let (local, name) = udp_address(url)?;
-    let nodes = RoceNode::open_threads(&name, &port_config(local), count)?.into_iter();
-    Ok(nodes.map(|node| Box::new(node.with_hosts(hosts.clone())) as Box<dyn Fabric>).collect())
+    if url.starts_with("xdp://") {
+        let (url, hosts) = with_hosts(url)?;
+        let (interface, name) = xdp_interface(url)?;
+        return Ok(boxed(RoceNode::open_xdp_threads(&name, &interface, count)?, &hosts));
+    }
+    Err(OpenError::Threads { url: url.to_owned(), count })
+}
+
+/// Returns nodes that find peers by the names of a table.
+fn boxed<P: Waiting + 'static>(nodes: Vec<RoceNode<P>>, hosts: &Hosts) -> Vec<Box<dyn Fabric>> {
+    let open = |node: RoceNode<P>| Box::new(node.with_hosts(hosts.clone())) as Box<dyn Fabric>;
+    nodes.into_iter().map(open).collect()
 }
 
 /// Returns the configuration of a node's socket.
