@@ -10,6 +10,8 @@
 //! | `xdp://INTERFACE[:PORT][/NAME]` | RoCEv2 past the kernel (AF_XDP) |
 //! | `sim:sci/WORLD/NODE?nodes=N` | a simulated network in virtual time; a thread for each node |
 //!
+//! [`open_threads`] opens several nodes at one address, each for a thread of its own.
+//!
 //! [`fabric`] is the programming model: regions, puts, messages, notifications, completions.
 //!
 //! ```
