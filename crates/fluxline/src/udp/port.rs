@@ -443,9 +443,14 @@ impl Port for UdpPort {
         let expected = self.expected;
         let count = self.fetch();
         self.drained = count < expected;
-        let (mut frames, mut bytes) = (0, 0);
+        let (mut frames, mut bytes, mut bytes_fetched) = (0, 0, 0);
+        let mut give = |train: IncomingTrain<'_>| {
+            frames += train.frames();
+            bytes += train.bytes.len();
+            take(train);
+        };
         if let Some(share) = &mut self.share {
-            frames += share.membership.collect(take);
+            share.membership.collect(&mut give);
         }
         for index in 0..count {
             let message = self.arena.message(index);
@@ -461,17 +466,14 @@ impl Port for UdpPort {
                 0 => train.len().max(1),
                 bytes => bytes,
             };
-            bytes += train.len();
+            bytes_fetched += train.len();
             // Linux counts up the identification of a train's frames.
             let identification = Identification::Likely(0);
             let train =
                 IncomingTrain { from, to, bytes: train, frame_bytes, identification, congestion };
             match &mut self.share {
-                None => {
-                    frames += train.frames();
-                    take(train);
-                }
-                Some(share) => frames += share.membership.sort(&train, take),
+                None => give(train),
+                Some(share) => share.membership.sort(&train, &mut give),
             }
         }
         if let Some(share) = &mut self.share {
@@ -479,7 +481,7 @@ impl Port for UdpPort {
         }
         self.counters.frames_received += frames as u64;
         self.counters.bytes_received += bytes as u64;
-        self.expected = next_batch(expected, count, bytes < count * SHORT_BYTES);
+        self.expected = next_batch(expected, count, bytes_fetched < count * SHORT_BYTES);
         frames
     }
 

@@ -282,10 +282,17 @@ impl Port for XdpPort {
 
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         self.now = now;
-        let mut taken = 0;
+        let (mut taken, mut bytes_taken) = (0, 0);
+        // No train has more than one frame here.
+        let mut give = |train: IncomingTrain<'_>| {
+            let Some(frame) = train.frame(0) else { return };
+            taken += 1;
+            bytes_taken += frame.bytes.len() as u64;
+            take(frame);
+        };
         if let Some(share) = &mut self.share {
             share.adopt(&mut self.queues);
-            taken += share.membership.collect(&mut |train| give(&train, take));
+            share.membership.collect(&mut give);
         }
         for queue in &mut self.queues {
             let mut seen = 0;
@@ -304,18 +311,14 @@ impl Port for XdpPort {
                     }
                 };
                 let bytes = &frame[parsed.payload];
-                self.counters.frames_received += 1;
-                self.counters.bytes_received += bytes.len() as u64;
                 let (from, to) = (parsed.from, parsed.to);
                 let (identification, congestion) = (parsed.identification, parsed.congestion);
                 let frame = Incoming { from, to, bytes, identification, congestion };
-                let Some(share) = &mut self.share else {
-                    taken += 1;
-                    take(frame);
-                    continue;
-                };
                 let train = IncomingTrain::of(&frame);
-                taken += share.membership.sort(&train, &mut |train| give(&train, take));
+                match &mut self.share {
+                    None => give(train),
+                    Some(share) => share.membership.sort(&train, &mut give),
+                }
             }
             if seen > 0 {
                 self.counters.calls_receiving += u64::from(queue.release());
@@ -324,6 +327,8 @@ impl Port for XdpPort {
                 self.counters.calls_receiving += 1;
             }
         }
+        self.counters.frames_received += taken as u64;
+        self.counters.bytes_received += bytes_taken;
         taken
     }
 
@@ -340,13 +345,5 @@ impl Drop for XdpPort {
         if let Some(share) = &self.share {
             share.leave(&mut self.queues);
         }
-    }
-}
-
-/// Gives a train of one frame to `take`.
-#[inline]
-fn give(train: &IncomingTrain<'_>, take: &mut dyn FnMut(Incoming<'_>)) {
-    if let Some(frame) = train.frame(0) {
-        take(frame);
     }
 }

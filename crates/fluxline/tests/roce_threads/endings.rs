@@ -7,7 +7,7 @@ use std::time::Duration;
 use fluxline::roce::RoceNode;
 use fluxline::udp::{UdpPort, UdpPortConfig};
 use fluxline_core::fabric::{
-    Completion, EndpointId, Fabric, Grant, Name, Reliability, Rights, Status,
+    Completion, EndpointId, Fabric, Grant, Local, Name, Reliability, Rights, Status, Target, Work,
 };
 
 use super::ends::{KEY, address, any_port, open, until};
@@ -33,11 +33,11 @@ fn still_works(caller: &mut RoceNode, callee: &mut RoceNode, endpoint: EndpointI
     let name = Name::parse(text).expect("legal");
     callee.export(region, name.clone(), grant).expect("free");
     let remote = caller.import(endpoint, name, KEY).expect("connected");
-    until(&mut [caller, callee], |of, completion| match completion {
-        Completion::Imported { status, .. } if of == 0 => Some(assert!(status.is_done())),
+    let status = until(&mut [caller, callee], |of, completion| match completion {
+        Completion::Imported { status, .. } if of == 0 => Some(*status),
         _ => None,
     });
-    use fluxline_core::fabric::{Local, Target, Work};
+    assert_eq!(status, Status::Done);
     let to = Target { remote, offset: 0 };
     let from = Local::Bytes(text.as_bytes());
     let put = Work::Put { from, to, notify: Some(7), complete_at: None };
@@ -64,10 +64,11 @@ fn one_ends(gone: usize, end: impl Fn(RoceNode)) {
         ends.push(near);
     }
     end(servers[gone].take().expect("open"));
-    until(&mut [&mut callers[gone]], |_, completion| match completion {
-        Completion::Broken { status, .. } => Some(assert_eq!(*status, Status::Disconnected)),
+    let status = until(&mut [&mut callers[gone]], |_, completion| match completion {
+        Completion::Broken { status, .. } => Some(*status),
         _ => None,
     });
+    assert_eq!(status, Status::Disconnected);
     for index in (0..3).filter(|index| *index != gone) {
         let server = servers[index].as_mut().expect("open");
         still_works(&mut callers[index], server, ends[index], "on");

@@ -155,10 +155,11 @@ pub fn join(node: &mut dyn Fabric, at: SocketAddr) -> (EndpointId, Target) {
     });
     let name = Name::parse("common").expect("legal");
     let remote = node.import(endpoint, name, KEY).expect("connected");
-    until(&mut [&mut *node], |_, completion| match completion {
-        Completion::Imported { status, .. } => Some(assert_eq!(*status, Status::Done)),
+    let status = until(&mut [&mut *node], |_, completion| match completion {
+        Completion::Imported { status, .. } => Some(*status),
         _ => None,
     });
+    assert_eq!(status, Status::Done);
     (endpoint, Target { remote, offset: 0 })
 }
 
@@ -185,11 +186,12 @@ pub fn write_part(
                 continue;
             }
         }
-        until(&mut [&mut *node], |_, completion| match completion {
-            Completion::Done { status, .. } => Some(assert_eq!(*status, Status::Done)),
+        let status = until(&mut [&mut *node], |_, completion| match completion {
+            Completion::Done { status, .. } => Some(*status),
             Completion::Broken { status, .. } => panic!("part {part}: {status}"),
             _ => None,
         });
+        assert_eq!(status, Status::Done, "part {part}");
         open -= 1;
     }
 }

@@ -116,10 +116,11 @@ fn called_by(server: &mut RoceNode, single: &mut RoceNode) -> Link {
         _ => None,
     });
     let remote = single.import(endpoint, name, KEY).expect("connected");
-    until(&mut [server, single], |_, completion| match completion {
-        Completion::Imported { status, .. } => Some(assert!(status.is_done())),
+    let status = until(&mut [server, single], |_, completion| match completion {
+        Completion::Imported { status, .. } => Some(*status),
         _ => None,
     });
+    assert!(status.is_done(), "{status}");
     Link { endpoint, remote, region }
 }
 

@@ -50,9 +50,9 @@ pub(crate) fn serve(own: IpAddr, say_ready: impl Fn()) {
         let config = UdpPortConfig::new(SocketAddr::new(own, UDP_PORT));
         return serve_on(RoceNode::open_threads("threads", &config, 2).expect("free"), say_ready);
     }
-    let error = XdpPort::open_threads(&config(own), 3).err().expect("two queues").to_string();
+    let error = XdpPort::open_threads(&config(own), 3).expect_err("two queues").to_string();
     assert!(error.contains("no receive queue 2"), "{error}");
-    let error = XdpPort::open_threads(&config(own), 0).err().expect("none").to_string();
+    let error = XdpPort::open_threads(&config(own), 0).expect_err("none").to_string();
     assert!(error.contains("threads = 0: it must be 1 to 64"), "{error}");
     serve_on(nodes(own, 2), say_ready);
 }
@@ -114,10 +114,11 @@ fn connect(nodes: &mut [RoceNode<XdpPort>], of: usize, to: IpAddr) -> (EndpointI
         _ => None,
     });
     let remote = nodes[of].import(endpoint, name(), KEY).expect("connected");
-    until(nodes, |_, completion| match completion {
-        Completion::Imported { status, .. } => Some(assert!(status.is_done())),
+    let status = until(nodes, |_, completion| match completion {
+        Completion::Imported { status, .. } => Some(status),
         _ => None,
     });
+    assert!(status.is_done(), "{status}");
     (endpoint, Target { remote, offset: 0 })
 }
 
@@ -127,10 +128,11 @@ fn write(nodes: &mut [RoceNode<XdpPort>], of: usize, to: (EndpointId, Target), v
     let from = Local::Region(Slice { region, offset: 0, bytes: BYTES });
     let put = Work::Put { from, to: to.1, notify: Some(value), complete_at: Some(Level::Placed) };
     nodes[of].post(to.0, 1, put).expect("room");
-    until(nodes, |_, completion| match completion {
-        Completion::Done { status, .. } => Some(assert!(status.is_done(), "{status}")),
+    let status = until(nodes, |_, completion| match completion {
+        Completion::Done { status, .. } => Some(status),
         _ => None,
     });
+    assert!(status.is_done(), "{status}");
 }
 
 /// Calls both threads, ends the first, and works on with the second.
@@ -158,10 +160,10 @@ pub(crate) fn call(own: IpAddr, peer: IpAddr) {
         assert!(handed.sum::<u64>() > 0, "each thread got its own frames only");
     }
     write(&mut callers, 0, links[0], END);
-    until(&mut callers, |of, completion| match completion {
-        Completion::Broken { .. } => Some(assert_eq!(of, 0, "the other goes on")),
-        _ => None,
+    let over = until(&mut callers, |of, completion| {
+        matches!(completion, Completion::Broken { .. }).then_some(of)
     });
+    assert_eq!(over, 0, "the other goes on");
     for round in 0..8 {
         write(&mut callers, 1, links[1], 200 + round);
     }
