@@ -125,6 +125,30 @@ impl<T> Out<T> {
     }
 }
 
+/// The caller's places for several results, one behind the other.
+pub(crate) struct OutAll<T> {
+    first: *mut T,
+    count: usize,
+}
+
+impl<T> OutAll<T> {
+    /// The caller's places. Errors: they are null.
+    pub fn new(first: *mut T, count: usize) -> Result<OutAll<T>, Refused> {
+        match first.is_null() {
+            true => Err(null("the place for results")),
+            false => Ok(OutAll { first, count }),
+        }
+    }
+}
+
+/// Hands new handles to the caller, as many as there are places.
+pub(crate) fn make_all<T>(out: OutAll<*mut T>, values: impl Iterator<Item = T>) {
+    for (index, value) in (0..out.count).zip(values) {
+        // SAFETY: not null; `count` places are writable and aligned by the caller's promise.
+        unsafe { out.first.add(index).write(Box::into_raw(Box::new(value))) };
+    }
+}
+
 /// A string of the caller's.
 pub(crate) fn text<'a>(text: *const c_char) -> Result<&'a str, Refused> {
     if text.is_null() {

@@ -26,7 +26,7 @@ use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, RegionId, RemoteId, Rights, Work,
 };
 
-use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
+use border::{Out, OutAll, Refused, bytes, bytes_mut, guard, handle, make, make_all, name, text};
 pub use capabilities::*;
 pub use completion::*;
 use link::Link;
@@ -100,6 +100,23 @@ pub unsafe extern "C" fn fluxline_open(
         let node = Out::new(node)?;
         let link = Link::open(text(url)?)?;
         make(node, FluxlineNode::new(link));
+        Ok(())
+    })
+}
+
+/// Opens `count` nodes (1 to 64) at the one address of a `udp://` or `xdp://` URL, each for a thread
+/// of its own, and writes them to nodes[0] to nodes[count - 1]. Each connection belongs to one of
+/// them. Each is closed by itself; the others go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_open_threads(
+    url: *const c_char,
+    count: u32,
+    nodes: *mut *mut FluxlineNode,
+) -> FluxlineCode {
+    guard(|| {
+        let nodes = OutAll::new(nodes, count as usize)?;
+        let links = Link::open_threads(text(url)?, count as usize)?;
+        make_all(nodes, links.into_iter().map(FluxlineNode::new));
         Ok(())
     })
 }

@@ -20,18 +20,21 @@ impl Link {
     /// Opens the link that the URL names.
     pub fn open(url: &str) -> Result<Link, Refused> {
         if !url.starts_with("shm://") {
-            let wrong = |error: fluxline::OpenError| match error {
-                fluxline::OpenError::Link { .. }
-                | fluxline::OpenError::Address { .. }
-                | fluxline::OpenError::Sim(_) => Refused::argument(error),
-                error => Refused::host(error),
-            };
-            return fluxline::open(url).map(Link::Other).map_err(wrong);
+            return fluxline::open(url).map(Link::Other).map_err(not_opened);
         }
         let (group, name) = fluxline::shm_names(url).map_err(Refused::argument)?;
         let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
         let shm = Shm::open(&group, &name, config).map_err(Refused::host)?;
         Ok(Link::Shm(Box::new(shm)))
+    }
+
+    /// Opens several nodes at the address that the URL names.
+    pub fn open_threads(url: &str, count: usize) -> Result<Vec<Link>, Refused> {
+        if count == 1 {
+            return Ok(vec![Link::open(url)?]);
+        }
+        let nodes = fluxline::open_threads(url, count).map_err(not_opened)?;
+        Ok(nodes.into_iter().map(Link::Other).collect())
     }
 
     pub fn fabric(&mut self) -> &mut dyn Fabric {
@@ -47,5 +50,16 @@ impl Link {
         if let Link::Shm(shm) = self {
             let _ = shm.release(import); // it was imported just now, or never
         }
+    }
+}
+
+/// Returns the code and sentence for a node that was not opened.
+fn not_opened(error: fluxline::OpenError) -> Refused {
+    match error {
+        fluxline::OpenError::Link { .. }
+        | fluxline::OpenError::Address { .. }
+        | fluxline::OpenError::Threads { .. }
+        | fluxline::OpenError::Sim(_) => Refused::argument(error),
+        error => Refused::host(error),
     }
 }

@@ -88,6 +88,29 @@ fn memory_of(test: &str) -> usize {
 }
 
 #[test]
+fn threads_of_one_address_are_opened_together_and_closed_one_by_one() {
+    let mut nodes = [null_mut(); 3];
+    let first = nodes.as_mut_ptr();
+    let url = c"udp://127.0.0.1:0/threads".as_ptr();
+    // SAFETY: strings that end with a zero, and places of this stack.
+    unsafe {
+        assert_eq!(fluxline_open_threads(url, 3, null_mut()), FluxlineCode::Argument);
+        assert_eq!(fluxline_open_threads(url, 0, first), FluxlineCode::Refused);
+        assert!(sentence().contains("1 to 64 are possible"), "{}", sentence());
+        let shm = c"shm://test-c-threads/x".as_ptr();
+        assert_eq!(fluxline_open_threads(shm, 2, first), FluxlineCode::Argument);
+        assert!(sentence().contains("udp:// and xdp:// can"), "{}", sentence());
+        assert!(nodes.iter().all(|node| node.is_null()));
+        assert_eq!(fluxline_open_threads(url, 3, nodes.as_mut_ptr()), FluxlineCode::Done);
+        for node in nodes {
+            let mut region = 0;
+            assert_eq!(fluxline_register(node, 64, &raw mut region), FluxlineCode::Done);
+            fluxline_close(node);
+        }
+    }
+}
+
+#[test]
 fn nothing_is_made_where_its_place_is_null() {
     let node = node_of("null", "node");
     let mut region = 0;

@@ -10,6 +10,8 @@
 //! | `xdp://INTERFACE[:PORT][/NAME]` | RoCEv2 past the kernel (AF_XDP) |
 //! | `sim:sci/WORLD/NODE?nodes=N` | a simulated network in virtual time; a thread for each node |
 //!
+//! [`open_threads`] opens several nodes at one address, each for a thread of its own.
+//!
 //! [`fabric`] is the programming model: regions, puts, messages, notifications, completions.
 //!
 //! ```
@@ -94,10 +96,11 @@ pub mod ring;
 pub mod roce;
 pub mod shm;
 mod sys;
+mod threads;
 pub mod udp;
 #[cfg(not(loom))]
 pub mod xdp;
 
 pub use fluxline_core::{Moment, Span, fabric};
 #[cfg(not(loom))]
-pub use open::{OpenError, open, shm_names, udp_address, xdp_interface};
+pub use open::{OpenError, open, open_threads, shm_names, udp_address, xdp_interface};

@@ -8,7 +8,7 @@ use fluxline_core::roce::UDP_PORT;
 
 use crate::hosts::{Hosts, HostsError, peer_address};
 use crate::measured::{Measured, MeasuredError};
-use crate::roce::{RoceError, RoceNode, endpoint_config, long_enough};
+use crate::roce::{RoceError, RoceNode, Waiting, endpoint_config, long_enough};
 use crate::udp::{UdpPortConfig, interface_of};
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
@@ -59,6 +59,17 @@ pub enum OpenError {
     /// The peers behind `?` are not understood.
     #[error(transparent)]
     Hosts(#[from] HostsError),
+    /// The link has one thread for each node.
+    #[error(
+        "{url:?} cannot have {count} threads at one address, udp:// and xdp:// can; open a node \
+         of another name for each thread"
+    )]
+    Threads {
+        /// The URL that was given.
+        url: String,
+        /// The number of threads.
+        count: usize,
+    },
     /// A part of it is not a name.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -113,8 +124,8 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     if url.starts_with("udp://") {
         let (url, hosts) = with_hosts(url)?;
         let (local, name) = udp_address(url)?;
-        let port = UdpPortConfig { spin: SPIN, ..UdpPortConfig::new(local) };
-        return Ok(Box::new(RoceNode::open(&name, port)?.with_hosts(hosts)));
+        let node = RoceNode::open(&name, port_config(local))?;
+        return Ok(Box::new(node.with_hosts(hosts)));
     }
     if url.starts_with("xdp://") {
         let (url, hosts) = with_hosts(url)?;
@@ -140,6 +151,52 @@ fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
 #[cfg(not(feature = "sim"))]
 fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     Err(OpenError::NoSimulator { url: url.to_owned() })
+}
+
+/// Opens `count` nodes at the one address that `url` names, each for a thread of its own.
+///
+/// The threads share nothing on the way of a frame: a connection belongs to one node, at which all
+/// of its frames arrive. A peer's connections meet one node; the node with index n of an address
+/// with as many nodes meets the one with index n here. Each node has its own regions; memory that
+/// several register (`register_own`) is one region for peers of all. A node that is dropped leaves
+/// its share of new connections to the others (docs/model.md). Errors: [`OpenError`].
+///
+/// ```
+/// use std::thread;
+///
+/// let nodes = fluxline::open_threads("udp://127.0.0.1:0/builder", 2)?;
+/// let threads = nodes.into_iter().map(|mut node| {
+///     thread::spawn(move || while node.poll(node.now()).is_some() {})
+/// });
+/// threads.for_each(|thread| thread.join().expect("it does not panic"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open_threads(url: &str, count: usize) -> Result<Vec<Box<dyn Fabric>>, OpenError> {
+    if count == 1 {
+        return Ok(vec![open(url)?]);
+    }
+    if url.starts_with("udp://") {
+        let (url, hosts) = with_hosts(url)?;
+        let (local, name) = udp_address(url)?;
+        return Ok(boxed(RoceNode::open_threads(&name, &port_config(local), count)?, &hosts));
+    }
+    if url.starts_with("xdp://") {
+        let (url, hosts) = with_hosts(url)?;
+        let (interface, name) = xdp_interface(url)?;
+        return Ok(boxed(RoceNode::open_xdp_threads(&name, &interface, count)?, &hosts));
+    }
+    Err(OpenError::Threads { url: url.to_owned(), count })
+}
+
+/// Returns nodes that find peers by the names of a table.
+fn boxed<P: Waiting + 'static>(nodes: Vec<RoceNode<P>>, hosts: &Hosts) -> Vec<Box<dyn Fabric>> {
+    let open = |node: RoceNode<P>| Box::new(node.with_hosts(hosts.clone())) as Box<dyn Fabric>;
+    nodes.into_iter().map(open).collect()
+}
+
+/// Returns the configuration of a node's socket.
+fn port_config(local: SocketAddr) -> UdpPortConfig {
+    UdpPortConfig { spin: SPIN, ..UdpPortConfig::new(local) }
 }
 
 /// Splits the table of peers from a URL.

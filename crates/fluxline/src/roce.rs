@@ -148,6 +148,9 @@ pub enum RoceError {
     /// The socket.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The interface.
+    #[error("{0}; udp:// with the interface's address works without")]
+    Xdp(#[from] XdpError),
     /// The interface's MTU is tiny.
     #[error(
         "the interface takes {frame_bytes} bytes in a datagram, and a connection needs \
@@ -214,6 +217,34 @@ impl RoceNode<UdpPort> {
     /// Errors: [`RoceError`]. Cost: see [`UdpPort::bind`].
     pub fn open(name: &str, port: UdpPortConfig) -> Result<RoceNode, RoceError> {
         Ok(RoceNode::on(long_enough(UdpPort::bind(port)?)?, endpoint_config(name)?))
+    }
+}
+
+impl RoceNode<UdpPort> {
+    /// Opens `count` nodes called `name` at one address, each for a thread of its own.
+    ///
+    /// Errors: [`RoceError`]. Cost: see [`UdpPort::bind_threads`].
+    pub fn open_threads(
+        name: &str,
+        port: &UdpPortConfig,
+        count: usize,
+    ) -> Result<Vec<RoceNode>, RoceError> {
+        let ports = UdpPort::bind_threads(port, count)?.into_iter();
+        ports.map(|port| Ok(RoceNode::on(long_enough(port)?, endpoint_config(name)?))).collect()
+    }
+}
+
+impl RoceNode<XdpPort> {
+    /// Opens `count` nodes called `name` on one interface, each for a thread of its own.
+    ///
+    /// Errors: [`RoceError`]. Cost: see [`XdpPort::open_threads`].
+    pub fn open_xdp_threads(
+        name: &str,
+        interface: &XdpConfig,
+        count: usize,
+    ) -> Result<Vec<RoceNode<XdpPort>>, RoceError> {
+        let ports = XdpPort::open_threads(interface, count)?.into_iter();
+        ports.map(|port| Ok(RoceNode::on(long_enough(port)?, endpoint_config(name)?))).collect()
     }
 }
 

@@ -80,7 +80,9 @@ pub struct StaticPeer {
     /// queue pair, PSN and ICRC, and kept for the connection. Cards and Linux's rdma_rxe choose a
     /// port for each queue pair.
     pub source_port: Option<u16>,
-    /// The queue pair that its frames are addressed to. Its low 10 bits must be unique here.
+    /// The queue pair that its frames are addressed to. Its low 10 bits must be unique here. Of
+    /// several nodes at one address, the one with its index modulo their count has the pair; there,
+    /// the low 10 bits of the quotient must be unique.
     pub own_pair: QueuePair,
     /// The queue pair that our frames are addressed to.
     pub peer_pair: QueuePair,
@@ -173,6 +175,20 @@ pub enum StaticPeerError {
     PairTaken {
         /// The number.
         pair: u32,
+    },
+    /// The frames of this queue pair go to another node of the same address.
+    #[error(
+        "queue pair {pair} belongs to thread {} of {count} (from 0); add the peer there, or choose \
+         a number with the remainder {index} modulo {count}",
+        .pair % .count
+    )]
+    OtherMember {
+        /// The number.
+        pair: u32,
+        /// The index of this node.
+        index: u32,
+        /// The nodes of the address.
+        count: u32,
     },
     /// The node has the most connections that it can have.
     #[error("{max} connections are open, the most possible; end one, or raise `endpoints_max`")]

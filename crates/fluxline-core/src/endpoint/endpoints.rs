@@ -9,11 +9,14 @@ use super::frames::SETUP_PAIR;
 use super::handshake::{Calling, Leaving};
 use super::numbered::Numbered;
 use crate::fabric::EndpointId;
+use crate::port::Member;
 use crate::roce::QueuePair;
 
-/// Low bits of a queue pair's number that find its connection.
+/// Low bits of a queue pair's ordinal that find its connection.
 const PAIR_BITS: u32 = 10;
 const PAIRS: usize = 1 << PAIR_BITS;
+/// All numbers of queue pairs.
+const NUMBERS: u32 = 1 << 24;
 /// The most endpoints: two fewer than queue pairs, of which 0 and 1 are reserved.
 pub(super) const ENDPOINTS_MAX: u32 = PAIRS as u32 - 2;
 
@@ -36,18 +39,20 @@ struct PairEntry {
 /// All endpoints of a node.
 pub(super) struct Endpoints {
     states: Numbered<EndpointState>,
-    /// Entries by the low bits of the queue pair.
+    /// Entries by the low bits of the queue pair's ordinal.
     pairs: Vec<Option<PairEntry>>,
+    member: Member,
     /// Endpoints that are not over.
     living: Vec<EndpointId>,
     turn: usize,
 }
 
 impl Endpoints {
-    pub fn new() -> Endpoints {
+    pub fn new(member: Member) -> Endpoints {
         Endpoints {
             states: Numbered::default(),
             pairs: alloc::vec![None; PAIRS],
+            member,
             living: Vec::new(),
             turn: 0,
         }
@@ -156,14 +161,17 @@ impl Endpoints {
         let index = (start..PAIRS)
             .chain(0..start)
             .find(|&index| index > SETUP_PAIR.get() as usize && self.pairs[index].is_none())?;
-        let pair = QueuePair::new((random & !(PAIRS as u32 - 1)) | index as u32);
+        let block = (random >> PAIR_BITS) % (NUMBERS / (PAIRS as u32 * self.member.count()));
+        let ordinal = block << PAIR_BITS | index as u32;
+        let pair = QueuePair::new(ordinal * self.member.count() + self.member.index());
         self.pairs[index] = Some(PairEntry { pair, endpoint });
         Some(pair)
     }
 
     /// Gives the endpoint this queue pair. Returns false when it is taken.
     pub fn take_pair(&mut self, pair: QueuePair, endpoint: EndpointId) -> bool {
-        let entry = &mut self.pairs[pair.get() as usize % PAIRS];
+        let index = self.pair_index(pair);
+        let entry = &mut self.pairs[index];
         let is_free = entry.is_none() && pair != SETUP_PAIR && pair.get() != 0;
         if is_free {
             *entry = Some(PairEntry { pair, endpoint });
@@ -171,10 +179,38 @@ impl Endpoints {
         is_free
     }
 
+    #[inline]
+    fn pair_index(&self, pair: QueuePair) -> usize {
+        self.member.ordinal(pair.get()) as usize % PAIRS
+    }
+
     /// Returns the endpoint of a queue pair.
     #[inline]
     pub fn find(&self, pair: QueuePair) -> Option<EndpointId> {
-        let entry = self.pairs[pair.get() as usize % PAIRS]?;
+        let entry = self.pairs[self.pair_index(pair)]?;
         (entry.pair == pair).then_some(entry.endpoint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_member_gives_pairs_of_its_own_until_all_are_taken() {
+        let mut draw = crate::random::Draw::new(11);
+        for count in [1, 2, 3, 64] {
+            for member in Member::all(count) {
+                let mut endpoints = Endpoints::new(member);
+                let mut given = alloc::collections::BTreeSet::new();
+                for endpoint in 0..ENDPOINTS_MAX {
+                    let random = draw.below(1 << 32) as u32;
+                    let pair = endpoints.new_pair(random, EndpointId(endpoint)).expect("free");
+                    assert!(member.owns(pair.get()) && pair.get() > 1 && given.insert(pair.get()));
+                    assert_eq!(endpoints.find(pair), Some(EndpointId(endpoint)));
+                }
+                assert_eq!(endpoints.new_pair(7, EndpointId(5000)), None);
+            }
+        }
     }
 }

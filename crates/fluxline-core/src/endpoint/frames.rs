@@ -13,11 +13,15 @@ use crate::roce::{Psn, QueuePair};
 /// The version of these frames; other versions are refused.
 pub(super) const VERSION: u16 = 1;
 /// The opcode of set-up and tear-down.
-const SETUP: u8 = 0xC0;
+pub(super) const SETUP: u8 = 0xC0;
 /// The opcode of an acknowledgement that names the missing frames.
 const SELECTIVE: u8 = 0xC1;
 /// The queue pair to which set-up frames go, that of the general service interface.
 pub(super) const SETUP_PAIR: QueuePair = QueuePair::new(1);
+/// Offset of a set-up frame's kind, and of its nonce: in Hello, Retry, Accept and Refuse \[byte\].
+pub(super) const SETUP_KIND_AT: usize = BTH_BYTES;
+pub(super) const NONCE_AT: [usize; 4] =
+    [BTH_BYTES + 4, BTH_BYTES + 1, BTH_BYTES + 2, BTH_BYTES + 2];
 /// The largest distance of a PSN from the first missing one.
 pub(super) const WINDOW: u32 = 8192;
 /// The longest control frame that is not padded \[byte\].
@@ -466,6 +470,10 @@ mod tests {
             assert_eq!(kind_of(&bytes), Some(Kind::Setup));
             assert_eq!(destination_of(&bytes), Some(SETUP_PAIR));
             assert_eq!(Setup::parse(&bytes[..length]), Some(setup));
+            let kind = usize::from(bytes[SETUP_KIND_AT]);
+            if let Some(at) = NONCE_AT.get(kind - 1) {
+                assert_eq!(bytes[*at], 11, "the nonce of {setup:?}");
+            }
             for cut in 0..BTH_BYTES + 1 {
                 assert_eq!(Setup::parse(&bytes[..cut]), None);
             }

@@ -60,6 +60,7 @@ mod node_core;
 mod node_fabric;
 mod node_management;
 mod numbered;
+pub mod owner;
 mod peer;
 mod peer_regions;
 mod posted;
@@ -83,3 +84,4 @@ pub use config::{
 pub use managed::CallAnswer;
 pub use node::Node;
 pub use node_management::{ConnectRequest, ManagedTerms};
+pub use owner::Owner;

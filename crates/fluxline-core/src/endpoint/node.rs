@@ -54,6 +54,7 @@ impl<P: Port> Node<P> {
             frame_cost: limits.frame_cost,
             receive_buffer_bytes: limits.receive_buffer_bytes,
             in_trains: limits.train_frames > 1,
+            member: limits.member,
         };
         let core = Core::new(config, limits);
         Node { port, core, work_counters: WorkCounters::default() }

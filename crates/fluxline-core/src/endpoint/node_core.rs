@@ -18,7 +18,7 @@ use super::responder::is_request;
 use super::wire::IcrcCheck;
 use crate::Moment;
 use crate::fabric::{Capabilities, EndpointId, Status};
-use crate::port::{Incoming, IncomingTrain, Port};
+use crate::port::{Incoming, IncomingTrain, Member, Port};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{ICRC_BYTES, Opcode, Packet, QueuePair};
 
@@ -43,6 +43,7 @@ pub(super) struct Limits {
     pub receive_buffer_bytes: usize,
     /// The port sends equal frames as trains.
     pub in_trains: bool,
+    pub member: Member,
 }
 
 /// A node without its port.
@@ -69,10 +70,10 @@ impl Core {
     pub fn new(config: EndpointConfig, limits: Limits) -> Core {
         Core {
             handshake: Handshake::new(config.secret),
+            endpoints: Endpoints::new(limits.member),
             config,
             limits,
             regions: Regions::default(),
-            endpoints: Endpoints::new(),
             imports: Imports::default(),
             managed: Managed::default(),
             completions: CompletionQueue::new(),
@@ -91,6 +92,18 @@ impl Core {
     /// Returns a queue pair for the endpoint, if one is free.
     pub fn new_pair(&mut self, endpoint: EndpointId) -> Option<QueuePair> {
         self.endpoints.new_pair(self.handshake.secrets.number() as u32, endpoint)
+    }
+
+    /// Returns a random number for a call, whose answers come to this node.
+    pub fn new_nonce(&mut self) -> u64 {
+        let secrets = &mut self.handshake.secrets;
+        let byte = self.limits.member.nonce_byte(secrets.byte());
+        secrets.number() & !0xFF | u64::from(byte)
+    }
+
+    /// Returns a random identifier of a connection with a program of rdma_cm.
+    pub fn new_id(&mut self) -> u32 {
+        self.limits.member.number(self.handshake.secrets.number() as u32)
     }
 
     /// Returns the bytes that a peer may have in flight to this node.

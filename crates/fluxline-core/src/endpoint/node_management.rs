@@ -147,7 +147,7 @@ impl<P: Port> Node<P> {
             to: gid_of(address),
             private_data: terms.private_data.clone(),
         };
-        let own_id = self.core.handshake.secrets.number() as u32;
+        let own_id = self.core.new_id();
         self.core.managed.calls.push(PendingCall { endpoint, peer, ends });
         self.core.managed.manager.call(now, Call { endpoint, own_id, peer: address, req });
         Ok(endpoint)
@@ -239,7 +239,7 @@ impl Core {
             self.counters.unknown_kind += 1;
             return;
         };
-        let random = self.handshake.secrets.number() as u32;
+        let random = self.new_id();
         self.managed.manager.take(now, frame.from.ip().to_canonical(), mad, random);
         self.counters.management_stray = self.managed.manager.stray;
         self.counters.management_refused = self.managed.manager.refused;

@@ -12,9 +12,10 @@ pub(super) struct Secrets {
     drawn: u64,
 }
 
-/// Tags of the two uses of the hash, so that their inputs always differ.
+/// Tags of the three uses of the hash, so that their inputs always differ.
 const NUMBER: u64 = 1;
 const COOKIE: u64 = 2;
+const BYTE: u64 = 3;
 
 impl Secrets {
     pub fn new(key: [u8; 16]) -> Secrets {
@@ -28,6 +29,13 @@ impl Secrets {
         hash.write_u64(NUMBER);
         hash.write_u64(self.drawn);
         hash.finish()
+    }
+
+    /// Returns a byte that is always the same.
+    pub fn byte(&self) -> u8 {
+        let mut hash = SipHasher24::new_with_key(&self.key);
+        hash.write_u64(BYTE);
+        hash.finish() as u8
     }
 
     /// Returns the cookie that proves, within an epoch, that `peer` receives at its address.

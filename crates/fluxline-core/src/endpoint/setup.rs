@@ -55,7 +55,7 @@ impl Core {
             self.endpoints.remove(endpoint);
             return None;
         };
-        let nonce = self.handshake.secrets.number();
+        let nonce = self.new_nonce();
         let calling = Calling::new(ends, reliability, own, nonce, self.limits.frame_bytes);
         self.endpoints.set(endpoint, EndpointState::Calling(Box::new(calling)));
         Some(endpoint)

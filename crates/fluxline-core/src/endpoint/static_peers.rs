@@ -33,6 +33,11 @@ impl<P: Port> Node<P> {
         peer: &StaticPeer,
         now: Moment,
     ) -> Result<EndpointId, StaticPeerError> {
+        let (member, pair) = (self.core.limits.member, peer.own_pair.get());
+        if !member.owns(pair) {
+            let (index, count) = (member.index(), member.count());
+            return Err(StaticPeerError::OtherMember { pair, index, count });
+        }
         let ends = self.check_static(peer)?;
         let id = self.core.endpoints.add();
         if !self.core.endpoints.take_pair(peer.own_pair, id) {

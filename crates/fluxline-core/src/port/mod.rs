@@ -5,12 +5,15 @@
 //! and read where it received them, so only the port itself copies them.
 
 pub mod lossy;
+mod member;
 pub mod network;
 pub mod tap;
 
 use core::net::{IpAddr, SocketAddr};
 
 use crate::Moment;
+
+pub use member::{MEMBERS_MAX, Member};
 
 /// One network interface, or one UDP socket, or something that behaves like them.
 ///
@@ -76,6 +79,8 @@ pub struct PortLimits {
     pub frame_cost: usize,
     /// The most frames to one address that are best sent together; 1: no gain from more.
     pub train_frames: usize,
+    /// The place of this port among those of its address.
+    pub member: Member,
 }
 
 /// Room for a frame to be sent.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use super::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
+use super::{Identification, Incoming, Member, Outgoing, Port, PortCounters, PortLimits};
 use crate::Moment;
 use crate::lock::Lock;
 
@@ -57,6 +57,7 @@ impl Network {
             receive_buffer_bytes: FRAMES_MAX * frame_bytes_max,
             frame_cost: 0,
             train_frames: 1,
+            member: Member::ALONE,
         };
         let counters = PortCounters::default();
         let network = self.clone();

@@ -4,6 +4,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::process::Command;
 
 use super::cpu::Cpu;
+use super::ends::{self, Settings};
 use super::path::Path;
 use super::trial::{Bench, End, Outcome, Side};
 
@@ -32,10 +33,34 @@ pub struct Stream {
     pub walk_bytes: u64,
 }
 
+/// As many streams at once, each from and to cores of its own where there are enough.
+pub fn streams(bench: &Bench, path: &Path, of: Stream, count: usize) -> Outcome {
+    let all: Vec<Outcome> = std::thread::scope(|scope| {
+        let start = |index| scope.spawn(move || stream_at(bench, path, of, index));
+        let threads: Vec<_> = (0..count).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let sum = |side: fn(&Outcome) -> Side| {
+        let rate = |side: Side| side.amount / side.seconds.max(1e-9);
+        let sides = || all.iter().map(side);
+        let seconds = sides().map(|side| side.seconds).fold(0.0, f64::max);
+        let lost = sides().map(|side| side.lost).sum::<f64>() / all.len().max(1) as f64;
+        Side { amount: sides().map(rate).sum::<f64>() * seconds, seconds, lost, ..Side::default() }
+    };
+    Outcome { sent: sum(|one| one.sent), received: sum(|one| one.received) }
+}
+
 /// A stream of datagrams as fast as it goes.
 pub fn stream(bench: &Bench, path: &Path, of: Stream) -> Outcome {
+    stream_at(bench, path, of, 0)
+}
+
+/// The stream with this index of several at once.
+fn stream_at(bench: &Bench, path: &Path, of: Stream, index: usize) -> Outcome {
+    let settings = |core: usize| Settings::default().with("core", core);
+    let core_of = |core| ends::core(&settings(core), index).to_string();
     let address = path.addresses(Default::default()).address("to").to_string();
-    let port = (20_000 + std::process::id() % 20_000).to_string();
+    let port = (20_000 + std::process::id() as usize % 20_000 + index).to_string();
     let bare = |arguments: &[&str]| {
         let mut command = Command::new(&bench.bare);
         command.args(arguments).env("ADDRESS", &address).env("PACE", of.pace.to_string());
@@ -46,7 +71,7 @@ pub fn stream(bench: &Bench, path: &Path, of: Stream) -> Outcome {
     };
     let (gro, nap) = (u8::from(of.trains).to_string(), of.nap_us.to_string());
     let seconds = of.seconds.to_string();
-    let core = bench.cores.1.to_string();
+    let core = core_of(bench.cores.1);
     let receive = bare(&["receive", &port, &gro, &nap, &seconds, &core]);
     let mut receiver = End::start(path.at_receiver(receive));
     if receiver.line("ready").is_none() {
@@ -55,7 +80,7 @@ pub fn stream(bench: &Bench, path: &Path, of: Stream) -> Outcome {
     let train = if of.trains { (TRAIN.0 / of.datagram_bytes).clamp(1, TRAIN.1) } else { 1 };
     let (bytes, train) = (of.datagram_bytes.to_string(), train.to_string());
     let longer = (of.seconds + 0.1).to_string();
-    let core = bench.cores.0.to_string();
+    let core = core_of(bench.cores.0);
     let mut sender =
         End::start(path.at_sender(bare(&["send", &port, &bytes, &train, &longer, &core])));
     let sent = side(&sender.line("").unwrap_or_default());

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use fluxline::pin::allowed_cores;
 use fluxline::roce::{RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
 use fluxline_core::endpoint::EndpointConfig;
@@ -60,7 +61,24 @@ impl Settings {
     }
 }
 
+/// The number of threads of an end, at least one.
+pub fn threads(settings: &Settings) -> usize {
+    settings.get::<usize>("threads").max(1)
+}
+
+/// The core of a thread of this end: those of the other end lie between.
+pub fn core(settings: &Settings, thread: usize) -> usize {
+    let (cores, first) = (allowed_cores(), settings.get("core"));
+    let place = cores.iter().position(|core| *core == first).unwrap_or_default();
+    cores.get((place + 2 * thread) % cores.len().max(1)).copied().unwrap_or(first)
+}
+
 pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
+    open_all(settings, name, ip).remove(0)
+}
+
+/// Opens the nodes of all threads of an end, at one address.
+pub fn open_all(settings: &Settings, name: &str, ip: IpAddr) -> Vec<RoceNode> {
     let mut port = UdpPortConfig::new(SocketAddr::new(ip, 0));
     let single: bool = settings.get("single");
     (port.segmentation, port.gro) = (!single, !single);
@@ -69,14 +87,15 @@ pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
         port.when_empty = WhenEmpty::Nap(Duration::from_micros(nap_us));
     }
     let frame_bytes: usize = settings.get("frame");
-    let config = EndpointConfig {
+    let config = || EndpointConfig {
         checked: settings.get("checked"),
         // Shorter frames than 128 byte are made by short puts; nobody agrees on such a limit.
         frame_bytes_max: if frame_bytes == 0 { usize::MAX } else { frame_bytes.max(128) },
         bytes_per_s: settings.get("pace"),
         ..endpoint_config(name).expect("random numbers")
     };
-    RoceNode::on(UdpPort::bind(port).expect("a port"), config)
+    let ports = UdpPort::bind_threads(&port, threads(settings)).expect("a port");
+    ports.into_iter().map(|port| RoceNode::on(port, config())).collect()
 }
 
 /// Polls until something wanted comes.

@@ -2,6 +2,8 @@
 
 #[path = "../../../fluxline-bench/src/statistics/median.rs"]
 mod median;
+#[path = "threads.rs"]
+mod threads;
 
 use super::bare::{self, Stream};
 use super::ends::Settings;
@@ -12,7 +14,7 @@ use median::median;
 
 type Part = fn(&Bench);
 
-pub const ALL: [(&str, Part); 7] = [
+pub const ALL: [(&str, Part); 8] = [
     ("put", puts),
     ("walk", walks),
     ("cost", costs),
@@ -20,6 +22,7 @@ pub const ALL: [(&str, Part); 7] = [
     ("small", small),
     ("rate", rates),
     ("single", singles),
+    ("threads", threads::table),
 ];
 
 /// Regions that are larger than the caches of this machine's cores \[byte\].

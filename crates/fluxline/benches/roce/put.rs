@@ -17,10 +17,35 @@ const WARM_UP: Duration = Duration::from_millis(150);
 /// Looks at completions between two looks at the counters and the clock.
 const LOOKS: u32 = 64;
 
-/// Puts until the receiver ends the connection.
+/// Puts from each thread until the receiver ends its connection.
 pub fn send(settings: &Settings) {
-    pin_current_thread(settings.get("core")).expect("a core");
-    let mut node = ends::open(settings, "sender", settings.address("from"));
+    let nodes = ends::open_all(settings, "sender", settings.address("from"));
+    let before = Cpu::now();
+    let sent: u64 = on_threads(settings, nodes, |node| send_from(settings, node)).iter().sum();
+    print_side(sent as f64, 0.0, 0.0, Cpu::now().since(before));
+}
+
+/// Runs the work of each node on a thread of its own; returns all results.
+fn on_threads<T: Send>(
+    settings: &Settings,
+    nodes: Vec<RoceNode>,
+    work: impl Fn(RoceNode) -> T + Sync,
+) -> Vec<T> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let start = |(thread, node)| {
+            scope.spawn(move || {
+                pin_current_thread(ends::core(settings, thread)).expect("a core");
+                work(node)
+            })
+        };
+        let threads: Vec<_> = nodes.into_iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+/// Puts until the receiver ends the connection; returns the bytes sent.
+fn send_from(settings: &Settings, mut node: RoceNode) -> u64 {
     let peer = settings.peer().to_string();
     node.connect(&peer, ends::reliability(settings)).expect("an address");
     let endpoint = ends::connected(&mut node);
@@ -29,7 +54,6 @@ pub fn send(settings: &Settings) {
     let region = node.register(all).expect("memory");
     let bytes: u64 = settings.get("put");
     let (mut offset, mut posted) = (0, 0_u64);
-    let before = Cpu::now();
     let mut sent = 0;
     loop {
         let from = Local::Region(Slice { region, offset, bytes });
@@ -49,7 +73,7 @@ pub fn send(settings: &Settings) {
             break;
         }
     }
-    print_side(sent as f64, 0.0, 0.0, Cpu::now().since(before));
+    sent
 }
 
 /// Long puts tell the receiver each; of short ones, whose rate counts, the receiver looks at the
@@ -67,12 +91,40 @@ fn payload_sent(node: &mut RoceNode, endpoint: EndpointId) -> Option<u64> {
     node.node().connection_counters(endpoint).map(|counters| counters.payload_sent)
 }
 
-/// Counts what is placed, for some time.
+/// What was placed at a thread in the time of a trial.
+struct Placed {
+    bytes: f64,
+    seconds: f64,
+    /// Share of frames that did not come.
+    lost: f64,
+    /// Frames that came to this thread for another.
+    handed_over: u64,
+}
+
+/// Counts what is placed, for some time, at all threads.
 pub fn receive(settings: &Settings) {
-    pin_current_thread(settings.get("core")).expect("a core");
-    let mut node = ends::open(settings, "receiver", settings.address("to"));
-    ends::export(&mut node, "into", region_bytes(settings));
-    ends::ready(&mut node, settings.address("to"));
+    let mut nodes = ends::open_all(settings, "receiver", settings.address("to"));
+    for node in &mut nodes {
+        ends::export(node, "into", region_bytes(settings));
+    }
+    ends::ready(&mut nodes[0], settings.address("to"));
+    let before = Cpu::now();
+    let all = on_threads(settings, nodes, |node| receive_at(settings, node));
+    let used = Cpu::now().since(before);
+    let all: Vec<Placed> = all.into_iter().flatten().collect();
+    if all.len() < ends::threads(settings) {
+        return;
+    }
+    let seconds = all.iter().map(|of| of.seconds).fold(0.0, f64::max);
+    let lost = all.iter().map(|of| of.lost).sum::<f64>() / all.len() as f64;
+    let handed_over: u64 = all.iter().map(|of| of.handed_over).sum();
+    assert_eq!(handed_over, 0, "each sending thread meets its own");
+    let bytes = all.iter().map(|of| of.bytes / of.seconds).sum::<f64>() * seconds;
+    print_side(bytes, seconds, lost, used);
+}
+
+/// Counts what is placed at one thread. `None`: the connection broke.
+fn receive_at(settings: &Settings, mut node: RoceNode) -> Option<Placed> {
     let endpoint = ends::connected(&mut node);
     let counted = |node: &mut RoceNode| {
         let counters = node.node().connection_counters(endpoint);
@@ -83,14 +135,15 @@ pub fn receive(settings: &Settings) {
     }
     let naps = settings.get::<u64>("nap") > 0;
     run_for(&mut node, WARM_UP, naps);
-    let Some(first) = counted(&mut node) else { return };
-    let (began, before) = (Instant::now(), Cpu::now());
+    let first = counted(&mut node)?;
+    let began = Instant::now();
     run_for(&mut node, settings.seconds(), naps);
-    let (seconds, used) = (began.elapsed().as_secs_f64(), Cpu::now().since(before));
-    let Some(last) = counted(&mut node) else { return };
+    let seconds = began.elapsed().as_secs_f64();
+    let last = counted(&mut node)?;
     let lost = (last.1 - first.1) as f64;
-    let share = lost / (lost + (last.2 - first.2) as f64).max(1.0);
-    print_side((last.0 - first.0) as f64, seconds, share, used);
+    let lost = lost / (lost + (last.2 - first.2) as f64).max(1.0);
+    let handed_over = node.node().port().frames_handed_over();
+    Some(Placed { bytes: (last.0 - first.0) as f64, seconds, lost, handed_over })
 }
 
 /// Polls for some time; one that naps sleeps while there is nothing, and finds a batch then.

@@ -32,6 +32,18 @@ pub(crate) struct Socket {
     pub(super) descriptor: OwnedFd,
 }
 
+/// A step of a classic BPF program, as `struct sock_filter` of <linux/filter.h>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct FilterStep {
+    pub(crate) operation: u16,
+    /// Steps to skip after a comparison that is true, or false.
+    pub(crate) if_true: u8,
+    pub(crate) if_false: u8,
+    pub(crate) operand: u32,
+}
+const _: () = assert!(size_of::<FilterStep>() == size_of::<libc::sock_filter>());
+
 /// Source: include/uapi/linux/udp.h; `libc` has it for Android only.
 const UDP_NO_CHECK6_RX: c_int = 102;
 
@@ -193,6 +205,26 @@ impl Socket {
         }
         // SAFETY: `fd` was just opened and belongs to nobody else.
         Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Returns a further descriptor of the same socket.
+    pub(crate) fn duplicate(&self) -> io::Result<Socket> {
+        Ok(Socket { descriptor: self.descriptor.try_clone()? })
+    }
+
+    /// Lets a program choose the socket of each datagram, among all that share this one's port.
+    pub(crate) fn choose_by(&self, program: &[FilterStep]) -> io::Result<()> {
+        let fd = self.descriptor.as_raw_fd();
+        let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
+        // SAFETY: `program` points to `len` steps with the layout of `sock_filter`, which live
+        // until the call returns; the kernel copies them.
+        let result = unsafe {
+            let (level, name) = (libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF);
+            let bytes = size_of::<libc::sock_fprog>() as u32;
+            libc::setsockopt(fd, level, name, (&raw const program).cast(), bytes)
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     fn set_bytes(&self, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {

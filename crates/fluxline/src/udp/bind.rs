@@ -29,6 +29,14 @@ pub enum BindError {
         /// The most that is possible.
         max: usize,
     },
+    /// The number of threads is out of its range.
+    #[error("{asked} threads at one address, and 1 to {max} are possible; write another number")]
+    Threads {
+        /// The number that was asked for.
+        asked: usize,
+        /// The most that is possible.
+        max: usize,
+    },
     /// Another program has the port.
     #[error(
         "{address} is in use by another program: find it with `ss -lunp 'sport = :{port}'` and \

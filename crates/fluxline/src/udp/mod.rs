@@ -2,9 +2,11 @@
 
 mod bare;
 mod bind;
+mod filter;
 mod port;
 mod receiver;
 mod sender;
+mod shared;
 
 pub use bare::{BareReceiver, BareSender};
 pub use bind::{BindError, Multicast};

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_core::Moment;
 use fluxline_core::port::{
-    Identification, Incoming, IncomingTrain, Outgoing, OutgoingTrain, Port, PortCounters,
+    Identification, Incoming, IncomingTrain, Member, Outgoing, OutgoingTrain, Port, PortCounters,
     PortLimits,
 };
 
@@ -27,6 +27,7 @@ pub use self::route::interface_of;
 use self::trains::Trains;
 use super::bind::{self, BindError, refused};
 use super::receiver::{BufferReport, DropCount, WhenEmpty};
+use super::shared::{self, Share};
 use crate::sys::socket::{Arena, BATCH_MESSAGES, Flag, Message, SEGMENTS_MAX, Socket};
 
 /// UDP's port of RoCE v2. Source: IANA's registry of service names and port numbers.
@@ -112,6 +113,8 @@ impl Default for UdpPortConfig {
 /// A UDP socket as a [`Port`].
 pub struct UdpPort {
     socket: Socket,
+    /// Its part in a port of several sockets.
+    share: Option<Share>,
     local: SocketAddr,
     limits: PortLimits,
     buffer: BufferReport,
@@ -139,7 +142,43 @@ impl UdpPort {
     /// Errors: [`BindError`], a sentence each. A smaller buffer than configured is not an error:
     /// see [`UdpPort::buffer`]. Cost: about twenty system calls, 4.5 MiB.
     pub fn bind(config: UdpPortConfig) -> Result<UdpPort, BindError> {
-        let (socket, granted_bytes) = open(&config)?;
+        let opened = open(&config)?;
+        UdpPort::on(opened, &config, None)
+    }
+
+    /// Opens `count` ports at one address, each for the node of one thread. The kernel gives each
+    /// port the frames of its node's connections, and a port that is dropped leaves its share of
+    /// new connections to the others. No program of another user can join them.
+    ///
+    /// Errors: [`BindError`], a sentence each; also where a socket of this user shares the port
+    /// already. Cost: that of [`UdpPort::bind`] for each.
+    pub fn bind_threads(config: &UdpPortConfig, count: usize) -> Result<Vec<UdpPort>, BindError> {
+        shared::check_count(count)?;
+        if count == 1 {
+            return Ok(vec![UdpPort::bind(config.clone())?]);
+        }
+        let first = open(&UdpPortConfig { reuse_port: false, ..config.clone() })?;
+        shared::let_others_join(&first.socket, config.local)?;
+        let at = first.socket.local_address();
+        let local = at.map_err(refused("report the local address", config.local))?;
+        let config = UdpPortConfig { local, reuse_port: true, ..config.clone() };
+        let mut all = vec![first];
+        for _ in 1..count {
+            all.push(open(&config)?);
+        }
+        let copies = all.iter().map(|opened| &opened.socket);
+        let shares = shared::join(copies, local)?;
+        let ports = all.into_iter().zip(shares);
+        ports.map(|(opened, share)| UdpPort::on(opened, &config, Some(share))).collect()
+    }
+
+    /// Returns the port of an open socket.
+    fn on(
+        opened: OpenedSocket,
+        config: &UdpPortConfig,
+        share: Option<Share>,
+    ) -> Result<UdpPort, BindError> {
+        let OpenedSocket { socket, granted_bytes } = opened;
         let local =
             socket.local_address().map_err(refused("report the local address", config.local))?;
         let mtu = config.mtu.unwrap_or_else(|| route::mtu(local.ip()));
@@ -156,9 +195,11 @@ impl UdpPort {
             receive_buffer_bytes: granted_bytes as usize * 2 / 4 * 3,
             frame_cost: frame_cost(frame_bytes_max),
             train_frames: if config.segmentation { SEGMENTS_MAX } else { 1 },
+            member: share.as_ref().map_or(Member::ALONE, |share| share.membership.member()),
         };
         Ok(UdpPort {
             socket,
+            share,
             local,
             limits,
             buffer: BufferReport { asked_bytes: config.receive_buffer_bytes, granted_bytes },
@@ -186,6 +227,13 @@ impl UdpPort {
     #[must_use]
     pub fn buffer(&self) -> BufferReport {
         self.buffer
+    }
+
+    /// Returns the number of frames that arrived here for another thread of the same address, and
+    /// were given to it: trains to several threads arrive as one message.
+    #[must_use]
+    pub fn frames_handed_over(&self) -> u64 {
+        self.share.as_ref().map_or(0, |share| share.membership.frames_handed_over())
     }
 
     /// Returns true when equal frames leave as trains; `false` also after the device refused one.
@@ -240,6 +288,9 @@ impl UdpPort {
     }
 
     fn ready(&self, timeout: Duration) -> io::Result<bool> {
+        if self.share.as_ref().is_some_and(|share| share.membership.has_waiting()) {
+            return Ok(true);
+        }
         let pending = self.pending();
         if pending && self.queue_full {
             let read = self.socket.wait_ready(false, timeout.min(QUEUE_FULL_PAUSE))?;
@@ -392,7 +443,15 @@ impl Port for UdpPort {
         let expected = self.expected;
         let count = self.fetch();
         self.drained = count < expected;
-        let (mut frames, mut bytes) = (0, 0);
+        let (mut frames, mut bytes, mut bytes_fetched) = (0, 0, 0);
+        let mut give = |train: IncomingTrain<'_>| {
+            frames += train.frames();
+            bytes += train.bytes.len();
+            take(train);
+        };
+        if let Some(share) = &mut self.share {
+            share.membership.collect(&mut give);
+        }
         for index in 0..count {
             let message = self.arena.message(index);
             if let Some(drops) = message.drops {
@@ -407,17 +466,22 @@ impl Port for UdpPort {
                 0 => train.len().max(1),
                 bytes => bytes,
             };
-            bytes += train.len();
+            bytes_fetched += train.len();
             // Linux counts up the identification of a train's frames.
             let identification = Identification::Likely(0);
             let train =
                 IncomingTrain { from, to, bytes: train, frame_bytes, identification, congestion };
-            frames += train.frames();
-            take(train);
+            match &mut self.share {
+                None => give(train),
+                Some(share) => share.membership.sort(&train, &mut give),
+            }
+        }
+        if let Some(share) = &mut self.share {
+            share.wake(&self.socket);
         }
         self.counters.frames_received += frames as u64;
         self.counters.bytes_received += bytes as u64;
-        self.expected = next_batch(expected, count, bytes < count * SHORT_BYTES);
+        self.expected = next_batch(expected, count, bytes_fetched < count * SHORT_BYTES);
         frames
     }
 
@@ -430,7 +494,8 @@ impl Port for UdpPort {
         if let Ok(drops) = self.socket.drops() {
             Self::note_drops(&self.drops, drops);
         }
-        PortCounters { frames_dropped: self.drops.get().total, ..self.counters }
+        let handed = self.share.as_ref().map_or(0, |share| share.membership.frames_dropped());
+        PortCounters { frames_dropped: self.drops.get().total + handed, ..self.counters }
     }
 }
 
@@ -457,16 +522,22 @@ const fn frame_cost(frame_bytes_max: usize) -> usize {
     if frame_bytes_max < 7_808 { 4_096 + 832 } else { 16_384 + 256 - 7_808 }
 }
 
-/// Opens and binds the socket; returns the granted receive buffer without the kernel's own half
-/// \[byte\].
-fn open(config: &UdpPortConfig) -> Result<(Socket, u32), BindError> {
+/// A bound socket.
+struct OpenedSocket {
+    socket: Socket,
+    /// The granted receive buffer without the kernel's own half \[byte\].
+    granted_bytes: u32,
+}
+
+/// Opens and binds the socket.
+fn open(config: &UdpPortConfig) -> Result<OpenedSocket, BindError> {
     let address = config.local;
     let socket = Socket::new(address.ip()).map_err(refused("open a socket", address))?;
     set_for_family(&socket, config).map_err(refused("set IP options", address))?;
     if config.reuse_port {
         socket.set(Flag::ReusePort, 1).map_err(refused("share the port", address))?;
     }
-    let granted = super::receiver::ask_buffer(&socket, config.receive_buffer_bytes)
+    let granted_bytes = super::receiver::ask_buffer(&socket, config.receive_buffer_bytes)
         .map_err(refused("size the receive buffer", address))?;
     let send_buffer = i32::try_from(config.send_buffer_bytes).unwrap_or(i32::MAX);
     socket
@@ -482,7 +553,7 @@ fn open(config: &UdpPortConfig) -> Result<(Socket, u32), BindError> {
         socket.set(Flag::BusyPollMicroseconds, us).map_err(refused("busy-poll", address))?;
     }
     bind::bind(&socket, address)?;
-    Ok((socket, granted))
+    Ok(OpenedSocket { socket, granted_bytes })
 }
 
 /// Sets options whose names differ between IPv4 and IPv6.

@@ -28,6 +28,7 @@ mod netlink;
 mod open;
 mod peers;
 mod port;
+mod shared;
 mod steer;
 #[cfg(test)]
 mod tests;

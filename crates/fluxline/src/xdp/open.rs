@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::config::{Granted, Mode, Queues, XdpConfig, XdpError, ZeroCopy};
@@ -29,7 +30,6 @@ const QUEUE_PATIENCE: Duration = Duration::from_millis(500);
 /// The parts of an open interface.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) netlink: Netlink,
     pub(super) index: u32,
     pub(super) interface: Interface,
     pub(super) addresses: Vec<IpAddr>,
@@ -37,7 +37,7 @@ pub(super) struct Opened {
     pub(super) layout: Layout,
     pub(super) queues: Vec<Xdp>,
     /// The link of the program to the interface; closing it detaches the program.
-    pub(super) link: OwnedFd,
+    pub(super) link: Arc<OwnedFd>,
 }
 
 /// Everything that the steps of opening share.
@@ -54,10 +54,14 @@ struct Opening<'a> {
     buffer_bytes: usize,
 }
 
+/// Opens a socket to the kernel's routes and neighbours.
+pub(super) fn netlink(config: &XdpConfig) -> Result<Netlink, XdpError> {
+    Netlink::open().map_err(system("ask about interfaces", config))
+}
+
 pub(super) fn open(config: &XdpConfig) -> Result<Opened, XdpError> {
     check(config)?;
-    let netlink = Netlink::open().map_err(system("ask about interfaces", config))?;
-    let opening = survey(config, &netlink)?;
+    let opening = survey(config, &netlink(config)?)?;
     let last = config.queues.first() + opening.count;
     let map = bpf::socket_map(last).map_err(privileged("make a map of sockets"))?;
     let (link, mode, fragments) = opening.attach(&map)?;
@@ -77,7 +81,8 @@ pub(super) fn open(config: &XdpConfig) -> Result<Opened, XdpError> {
         buffer_bytes: opening.buffer_bytes,
     };
     let Opening { index, interface, addresses, .. } = opening;
-    Ok(Opened { netlink, index, interface, addresses, granted, layout, queues, link })
+    let link = Arc::new(link);
+    Ok(Opened { index, interface, addresses, granted, layout, queues, link })
 }
 
 impl Queues {

@@ -2,23 +2,30 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fluxline_core::Moment;
-use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{
+    Incoming, IncomingTrain, MEMBERS_MAX, Member, Outgoing, Port, PortCounters, PortLimits,
+};
 
-use super::config::{Granted, SendChecksums, UnfinishedChecksums, XdpConfig, XdpError};
+use super::config::{Granted, Queues, SendChecksums, UnfinishedChecksums, XdpConfig, XdpError};
 use super::frame::{
     ETHERNET_BYTES, HEAD_BYTES_MAX, Marking, Unfinished, V4_HEAD_BYTES, V6_HEAD_BYTES,
     finish_checksum, parse,
 };
 use super::open::{self, Opened};
 use super::peers::{Own, Peers};
+use super::shared::Share;
 use crate::clock;
 use crate::sys::xdp::{FrameSlot, Kicked, Xdp, wait};
 
 /// Frames that one call of `receive` takes from each queue. Source: a batch of sockets is as long.
 const BATCH_FRAMES: usize = 64;
+
+/// The longest sleep of one of several ports: frames that another one gives to it do not wake it.
+const NAP_OF_SEVERAL: Duration = Duration::from_millis(1);
 
 /// A UDP port of an interface that bypasses the kernel.
 ///
@@ -28,8 +35,10 @@ const BATCH_FRAMES: usize = 64;
 #[derive(Debug)]
 pub struct XdpPort {
     /// Dropped first, so that the kernel gets the frames again.
-    _link: OwnedFd,
+    _link: Arc<OwnedFd>,
     queues: Vec<Xdp>,
+    /// Its part in an interface with several ports.
+    share: Option<Share>,
     peers: Peers,
     interface: u32,
     port: u16,
@@ -46,6 +55,12 @@ pub struct XdpPort {
     frames_damaged: u64,
     frames_foreign: u64,
     now: Moment,
+}
+
+/// The queues of a port, and its part in the interface.
+struct Part {
+    queues: Vec<Xdp>,
+    share: Option<Share>,
 }
 
 /// A frame whose payload is being written.
@@ -82,16 +97,52 @@ impl XdpPort {
     /// again when this port is dropped or its process dies. Errors: [`XdpError`], a sentence each.
     /// Cost: about 10 MB of locked buffers; a driver may take its link down and up again.
     pub fn open(config: &XdpConfig) -> Result<XdpPort, XdpError> {
-        let opened = open::open(config)?;
-        let limits = limits(&opened);
-        let Opened { netlink, index, interface, addresses, granted, queues, link, .. } = opened;
+        let mut opened = open::open(config)?;
+        let queues = std::mem::take(&mut opened.queues);
+        XdpPort::on(config, &opened, Part { queues, share: None })
+    }
+
+    /// Opens `count` ports of an interface, each with some of its queues and for the node of one
+    /// thread.
+    ///
+    /// The card chooses the queue of a datagram, by its addresses and ports. A port gives frames
+    /// of other nodes to them, and queues of a port that is dropped are served by another. Errors:
+    /// [`XdpError`], also for fewer queues than ports. Cost: that of [`XdpPort::open`], for each
+    /// queue.
+    pub fn open_threads(config: &XdpConfig, count: usize) -> Result<Vec<XdpPort>, XdpError> {
+        if !(1..=MEMBERS_MAX as usize).contains(&count) {
+            return Err(XdpError::OutOfRange { key: "threads", value: count, range: "1 to 64" });
+        }
+        let config = XdpConfig { queues: Queues::All, ..config.clone() };
+        let mut opened = open::open(&config)?;
+        let all = std::mem::take(&mut opened.queues);
+        if all.len() < count {
+            let (interface, queue) = (config.interface, all.len() as u32);
+            return Err(XdpError::NoSuchQueue { interface, queue });
+        }
+        let mut parts: Vec<Part> = Share::all(count)
+            .map(|share| Part { queues: Vec::new(), share: Some(share) })
+            .collect();
+        for (index, queue) in all.into_iter().enumerate() {
+            parts[index % count].queues.push(queue);
+        }
+        parts.into_iter().map(|part| XdpPort::on(&config, &opened, part)).collect()
+    }
+
+    /// Returns a port with a part of an open interface.
+    fn on(config: &XdpConfig, opened: &Opened, part: Part) -> Result<XdpPort, XdpError> {
+        let Part { queues, share } = part;
+        let member = share.as_ref().map_or(Member::ALONE, |share| share.membership.member());
+        let limits = PortLimits { member, ..limits(opened) };
+        let Opened { index, ref interface, ref addresses, granted, ref link, .. } = *opened;
         let marking = if config.congestion_marks { Marking::Able } else { Marking::NotAble };
-        let own =
-            Own { interface: index, mac: interface.mac, addresses, port: config.port, marking };
+        let (mac, addresses) = (interface.mac, addresses.clone());
+        let own = Own { interface: index, mac, addresses, port: config.port, marking };
         Ok(XdpPort {
-            _link: link,
+            _link: Arc::clone(link),
             queues,
-            peers: Peers::new(netlink, own),
+            share,
+            peers: Peers::new(open::netlink(config)?, own),
             interface: index,
             port: config.port,
             limits,
@@ -140,7 +191,24 @@ impl XdpPort {
     /// Flush first: frames that were not handed to the link are not sent meanwhile.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         self.counters.calls_receiving += 1;
-        wait(self.queues.iter(), timeout)
+        let Some(share) = &self.share else { return wait(self.queues.iter(), timeout) };
+        let began = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            if share.has_waiting() || wait(self.queues.iter(), left.min(NAP_OF_SEVERAL)) {
+                return true;
+            }
+            if left <= NAP_OF_SEVERAL {
+                return false;
+            }
+        }
+    }
+
+    /// Returns the number of frames that arrived here for another thread of the same interface, and
+    /// were given to it.
+    #[must_use]
+    pub fn frames_handed_over(&self) -> u64 {
+        self.share.as_ref().map_or(0, |share| share.membership.frames_handed_over())
     }
 
     /// Puts the last requested frame into the transmit ring.
@@ -174,6 +242,7 @@ fn limits(opened: &Opened) -> PortLimits {
         receive_buffer_bytes: layout.chunks as usize * layout.stride_bytes,
         frame_cost: layout.stride_bytes + ETHERNET_BYTES + heads,
         train_frames: 1,
+        member: Member::ALONE,
     }
 }
 
@@ -213,7 +282,18 @@ impl Port for XdpPort {
 
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         self.now = now;
-        let mut taken = 0;
+        let (mut taken, mut bytes_taken) = (0, 0);
+        // No train has more than one frame here.
+        let mut give = |train: IncomingTrain<'_>| {
+            let Some(frame) = train.frame(0) else { return };
+            taken += 1;
+            bytes_taken += frame.bytes.len() as u64;
+            take(frame);
+        };
+        if let Some(share) = &mut self.share {
+            share.adopt(&mut self.queues);
+            share.membership.collect(&mut give);
+        }
         for queue in &mut self.queues {
             let mut seen = 0;
             while seen < BATCH_FRAMES {
@@ -231,12 +311,14 @@ impl Port for XdpPort {
                     }
                 };
                 let bytes = &frame[parsed.payload];
-                taken += 1;
-                self.counters.frames_received += 1;
-                self.counters.bytes_received += bytes.len() as u64;
                 let (from, to) = (parsed.from, parsed.to);
                 let (identification, congestion) = (parsed.identification, parsed.congestion);
-                take(Incoming { from, to, bytes, identification, congestion });
+                let frame = Incoming { from, to, bytes, identification, congestion };
+                let train = IncomingTrain::of(&frame);
+                match &mut self.share {
+                    None => give(train),
+                    Some(share) => share.membership.sort(&train, &mut give),
+                }
             }
             if seen > 0 {
                 self.counters.calls_receiving += u64::from(queue.release());
@@ -245,11 +327,23 @@ impl Port for XdpPort {
                 self.counters.calls_receiving += 1;
             }
         }
+        self.counters.frames_received += taken as u64;
+        self.counters.bytes_received += bytes_taken;
         taken
     }
 
     fn counters(&self) -> PortCounters {
         let XdpStatistics { dropped, ring_full, damaged, foreign, .. } = self.statistics();
-        PortCounters { frames_dropped: dropped + ring_full + damaged + foreign, ..self.counters }
+        let handed = self.share.as_ref().map_or(0, |share| share.membership.frames_dropped());
+        let frames_dropped = dropped + ring_full + damaged + foreign + handed;
+        PortCounters { frames_dropped, ..self.counters }
+    }
+}
+
+impl Drop for XdpPort {
+    fn drop(&mut self) {
+        if let Some(share) = &self.share {
+            share.leave(&mut self.queues);
+        }
     }
 }

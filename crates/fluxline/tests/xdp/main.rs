@@ -7,6 +7,7 @@
 mod memory;
 mod namespaces;
 mod roles;
+mod threads;
 
 use std::time::Duration;
 
@@ -207,6 +208,20 @@ fn all_queues_are_served() {
     };
     let _echo = pair.server_with(Side::B, "echo", &[("OWN", &pair.v4(Side::B)), ("QUEUES", "all")]);
     pair.lengths(&pair.v4(Side::B), 1500 - V4_HEADS, &[("QUEUES", "all")]);
+}
+
+#[test]
+fn two_threads_share_an_interface_and_one_goes_on_alone() {
+    for (callers, socket) in [("2", None), ("1", None), ("2", Some(("SOCKET", "1")))] {
+        let Some(pair) = Namespaces::with_queues(1500, 2) else { return };
+        let (a, b) = (pair.v4(Side::A), pair.v4(Side::B));
+        let own: Vec<_> = [("OWN", b.as_str())].into_iter().chain(socket).collect();
+        let server = pair.server_with(Side::B, "threads", &own);
+        let of_callers = [("OWN", a.as_str()), ("PEER", b.as_str()), ("CALLERS", callers)];
+        let of_callers: Vec<_> = of_callers.into_iter().chain(socket).collect();
+        pair.run(Side::A, "callers", &of_callers);
+        server.finishes();
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(crate) fn play() {
         "owner" => crate::memory::own(address("OWN"), say_ready),
         "writer" => crate::memory::write(address("OWN"), address("PEER")),
         "echo" => echo(),
+        "threads" => crate::threads::serve(address("OWN"), say_ready),
+        "callers" => crate::threads::call(address("OWN"), address("PEER")),
         "socket-echo" => socket_echo(),
         "lengths" => lengths(),
         "unfinished" => unfinished(),

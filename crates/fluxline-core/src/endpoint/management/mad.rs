@@ -16,7 +16,7 @@ const DETH_BYTES: usize = 8;
 /// A frame with a management datagram, without its ICRC \[byte\].
 pub const FRAME_BYTES: usize = BTH_BYTES + DETH_BYTES + MAD_BYTES;
 /// The opcode UD SEND ONLY.
-const UD_SEND_ONLY: u8 = 0x64;
+pub const UD_SEND_ONLY: u8 = 0x64;
 /// The Q_Key of queue pair 1.
 const QUEUE_KEY: u32 = 0x8001_0000;
 /// The queue pair of the general service interface.
@@ -73,6 +73,11 @@ mod at {
 
     pub const DREQ_PAIR: usize = 32;
 }
+
+/// Offsets in a frame of the identifiers of a message's sender and receiver \[byte\].
+pub const FRAME_SENDER_ID: usize = BTH_BYTES + DETH_BYTES + at::OWN_ID;
+/// See [`FRAME_SENDER_ID`].
+pub const FRAME_RECEIVER_ID: usize = BTH_BYTES + DETH_BYTES + at::THEIR_ID;
 
 /// The kinds of messages. Source: table 105.
 mod kind {

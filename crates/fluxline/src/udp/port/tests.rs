@@ -367,3 +367,94 @@ fn nothing_is_allocated_per_frame() {
     assert_eq!(allocations::of_this_thread() - before, 0);
     assert_eq!(frames, 10_010);
 }
+
+// ---- several threads at one port ----
+
+/// Frames of every kind that names a node, with random numbers.
+fn frames_of_all_kinds(seed: u64) -> Vec<Vec<u8>> {
+    use fluxline_core::endpoint::owner::{at, value};
+    let mut draw = fluxline_core::random::Draw::new(seed);
+    let mut frames = Vec::new();
+    for round in 0..400_u64 {
+        let mut frame: Vec<u8> = (0..64).map(|_| draw.bits() as u8).collect();
+        if round % 4 > 0 {
+            frame[at::PAIR_WORD..][..4].copy_from_slice(&[draw.bits() as u8, 0, 0, 1]);
+        }
+        match round % 4 {
+            1 => (frame[0], frame[at::SETUP_KIND]) = (value::SETUP, draw.below(7) as u8),
+            2 => frame[0] = value::MANAGEMENT,
+            _ => {}
+        }
+        if round % 8 == 2 {
+            frame[at::RECEIVER_ID..][..4].fill(0);
+        }
+        frames.push(frame);
+    }
+    frames
+}
+
+/// Takes all messages out of the socket, as the kernel put them there.
+fn arrived(port: &mut UdpPort) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut place = vec![0; 2048];
+    while port.socket.receive_one(&mut port.arena, 0, &mut place).is_ok() {
+        all.push(place[..port.arena.message(0).sent_bytes].to_vec());
+    }
+    all
+}
+
+#[test]
+fn the_kernel_chooses_the_thread_that_owns_the_frame() {
+    use fluxline_core::endpoint::Owner;
+    let config = UdpPortConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (count, gone) in [(2, None), (3, None), (3, Some(0)), (3, Some(2)), (64, Some(63))] {
+        let ports = UdpPort::bind_threads(&config, count).unwrap();
+        let at = ports[0].local_address();
+        let mut ports: Vec<Option<UdpPort>> = ports.into_iter().map(Some).collect();
+        if let Some(gone) = gone {
+            ports[gone] = None;
+        }
+        let mut seen = 0;
+        for frame in frames_of_all_kinds(count as u64) {
+            sender.send_to(&frame, at).unwrap();
+            let owner = Owner::of(&frame).index(count as u32) as usize;
+            let owner = if Some(owner) == gone { (owner + 1) % count } else { owner };
+            let port = ports[owner].as_mut().expect("it lives");
+            assert_eq!(arrived(port), [frame], "{count} threads without {gone:?}");
+            seen += 1;
+        }
+        assert_eq!(seen, 400);
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_is_woken_for_a_frame_that_another_got() {
+    let config = UdpPortConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut ports = UdpPort::bind_threads(&config, 2).unwrap();
+    let (mut second, mut first) = (ports.pop().unwrap(), ports.pop().unwrap());
+    let mut sender = port();
+    // One train: two frames to the first, then one to the second.
+    for pair in [8, 8, 9] {
+        let frame = sender.frame(first.local_address(), 40).expect("room").bytes;
+        frame.fill(pair);
+        frame[4..8].copy_from_slice(&[0, 0, 0, pair]);
+    }
+    sender.flush(NOW);
+    let sleeper = std::thread::spawn(move || {
+        let woken = second.wait(Duration::from_secs(20)).unwrap();
+        (woken, collect(&mut second, 1), second)
+    });
+    let got = collect(&mut first, 2);
+    assert_eq!(got.iter().map(|got| got.bytes[39]).collect::<Vec<u8>>(), [8, 8]);
+    let began = Instant::now();
+    let (woken, got, mut second) = sleeper.join().unwrap();
+    assert!(woken && began.elapsed() < Duration::from_secs(10));
+    assert_eq!(
+        got.iter().map(|got| (got.bytes[39], got.from)).collect::<Vec<_>>(),
+        [(9, sender.local_address())]
+    );
+    assert_eq!((first.frames_handed_over(), second.frames_handed_over()), (1, 0));
+    // The wake-up itself is no frame.
+    assert_eq!(second.receive(NOW, &mut |_| panic!("no frame")), 0);
+}
