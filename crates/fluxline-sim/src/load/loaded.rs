@@ -348,7 +348,7 @@ impl<C: Carrier> Loaded<C> {
                 return;
             }
             self.offer(&message);
-            self.to_card(message, agenda);
+            self.bring_to_card(message, agenda);
         }
     }
 
@@ -380,7 +380,7 @@ impl<C: Carrier> Loaded<C> {
             let node = &self.nodes[source as usize];
             let waiting = node.waiting.len() + node.host.as_ref().map_or(0, |host| host.leaving());
             if waiting < SOURCE_MESSAGES && self.network.accepts(source) {
-                self.to_card(message, agenda);
+                self.bring_to_card(message, agenda);
             } else {
                 self.totals.refused += 1;
                 self.observer.refused(message.bytes);
@@ -391,7 +391,7 @@ impl<C: Carrier> Loaded<C> {
     }
 
     /// Brings a message to the card, over the bus of the host if there is one.
-    fn to_card(&mut self, message: Message, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+    fn bring_to_card(&mut self, message: Message, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
         let node = &mut self.nodes[message.source as usize];
         match &mut node.host {
             None => node.waiting.push_back(message),
