@@ -8,7 +8,8 @@
 //!
 //! `cargo bench -p fluxline --bench roce` (some minutes; `ROUNDS=1` for a first look; `ONLY=put`
 //! for one part: put, walk, cost, lossy, small, rate, single, threads). Needs two cores and `cc`;
-//! namespaces need root, loss needs `nft`, and both are left out with a line where they are missing.
+//! namespaces need root, loss needs `nft`, and both are left out with a line where they are
+//! missing.
 
 mod bare;
 mod cpu;

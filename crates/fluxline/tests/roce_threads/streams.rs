@@ -51,7 +51,7 @@ fn writers(server: Server, quality: Quality, nodes: u64, connections: u64) {
         // Damage changes queue pairs, too, and a duplicate may come after the end.
         assert!(of.unknown_pair == 0 || quality == Quality::Lossy, "{served:?}");
         // All connections of a node meet one thread.
-        let begun = |part: &&u64| **part % connections == 0;
+        let begun = |part: &&u64| part.is_multiple_of(connections);
         let of_nodes = of.notified.iter().filter(begun).count() as u64;
         assert_eq!(of_nodes * connections, of.notified.len() as u64, "{served:?}");
     }
