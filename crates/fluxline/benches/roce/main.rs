@@ -7,8 +7,9 @@
 //! where `QUINN` names the program of tools/peers/quinn. Loss is the kernel's, by nftables.
 //!
 //! `cargo bench -p fluxline --bench roce` (some minutes; `ROUNDS=1` for a first look; `ONLY=put`
-//! for one part: put, walk, cost, lossy, small, rate, single, threads). Needs two cores and `cc`; namespaces
-//! need root, loss needs `nft`, and both are left out with a line where they are missing.
+//! for one part: put, walk, cost, lossy, small, rate, single, threads). Needs two cores and `cc`;
+//! namespaces need root, loss needs `nft`, and both are left out with a line where they are
+//! missing.
 
 mod bare;
 mod cpu;

@@ -101,7 +101,7 @@ struct Placed {
     handed_over: u64,
 }
 
-/// Counts what is placed, for some time, at all threads.
+/// Counts what is placed at each thread, for some time.
 pub fn receive(settings: &Settings) {
     let mut nodes = ends::open_all(settings, "receiver", settings.address("to"));
     for node in &mut nodes {

@@ -15,8 +15,16 @@ use super::ends::{
     seed, until, write_part,
 };
 
+/// The link of the serving threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quality {
+    Clean,
+    Lossy,
+}
+
 /// Single nodes, of which each has several connections; returns what each thread saw.
-fn writers(server: Server, nodes: u64, connections: u64, seed: u64) {
+fn writers(server: Server, quality: Quality, nodes: u64, connections: u64) {
+    let seed = seed();
     let (at, memory) = (server.at, server.memory.clone());
     let writers: Vec<_> = (0..nodes)
         .map(|node| {
@@ -40,9 +48,10 @@ fn writers(server: Server, nodes: u64, connections: u64, seed: u64) {
     assert_eq!(all, (0..nodes * connections).collect::<Vec<u64>>(), "{served:?}");
     for of in &served {
         assert_eq!(u64::from(of.connected), of.notified.len() as u64, "{served:?}");
-        assert_eq!(of.unknown_pair, 0, "{served:?}");
+        // Damage changes queue pairs, too, and a duplicate may come after the end.
+        assert!(of.unknown_pair == 0 || quality == Quality::Lossy, "{served:?}");
         // All connections of a node meet one thread.
-        let begun = |part: &&u64| **part % connections == 0;
+        let begun = |part: &&u64| part.is_multiple_of(connections);
         let of_nodes = of.notified.iter().filter(begun).count() as u64;
         assert_eq!(of_nodes * connections, of.notified.len() as u64, "{served:?}");
     }
@@ -55,12 +64,12 @@ fn clean_server(threads: usize, parts: u64) -> Server {
 
 #[test]
 fn many_connections_to_two_threads_arrive_once_and_entire() {
-    writers(clean_server(2, 24), 8, 3, seed());
+    writers(clean_server(2, 24), Quality::Clean, 8, 3);
 }
 
 #[test]
 fn many_connections_to_three_threads_arrive_once_and_entire() {
-    writers(clean_server(3, 24), 12, 2, seed());
+    writers(clean_server(3, 24), Quality::Clean, 12, 2);
 }
 
 #[test]
@@ -71,7 +80,7 @@ fn with_loss_damage_and_reordering_they_arrive_all_the_same() {
     let at = ports[0].local_address();
     let lossy = |(port, number): (UdpPort, u64)| Lossy::new(port, faults, seed + number);
     let ports = ports.into_iter().zip(0..).map(lossy).collect();
-    writers(Server::start(at, ports, 12), 6, 2, seed);
+    writers(Server::start(at, ports, 12), Quality::Lossy, 6, 2);
 }
 
 #[test]

@@ -455,6 +455,6 @@ fn a_thread_that_sleeps_is_woken_for_a_frame_that_another_got() {
         [(9, sender.local_address())]
     );
     assert_eq!((first.frames_handed_over(), second.frames_handed_over()), (1, 0));
-    // The wake-up itself is no frame.
+    // The wake-up itself does not count as a frame.
     assert_eq!(second.receive(NOW, &mut |_| panic!("no frame")), 0);
 }
