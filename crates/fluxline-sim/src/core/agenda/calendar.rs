@@ -1,11 +1,11 @@
 //! A calendar queue: each day holds its entries unsorted, and sorts them only when the day is
 //! opened.
 //!
-//! A day is 2^shift ps long; the days ahead form a ring. New entries of the open day wait
-//! apart (`late.rs`), entries beyond the ring in a heap. For arbitrary delays the calendar is as fast
-//! as a heap; for the delays of models it is 1.6 to 60 times as fast (`benches/agenda.rs`, ADR
-//! 0012). The length of a day adapts to the traffic. It never changes the order of entries, which
-//! depends on (time, number) alone.
+//! A day is 2^shift ps long; the days ahead form a ring. New entries of the open day wait apart
+//! (`late.rs`), entries beyond the ring in a heap. For arbitrary delays the calendar is as fast as
+//! a heap; for the delays of models it is 1.6 to 60 times as fast (`benches/agenda.rs`, ADR 0012).
+//! The length of a day adapts to the traffic. It never changes the order of entries, which depends
+//! on (time, number) alone.
 
 use std::collections::BinaryHeap;
 

@@ -88,7 +88,7 @@ mod tests {
             println!("seed {seed}");
             let mut draw = Draw::new(seed);
             let (mut late, mut list) = (Late::default(), Vec::new());
-            // From nearly always in order to no order at all.
+            // From always in order to an order by chance.
             let disorder = [0.0, 0.02, 0.5, 1.0][seed as usize % 4];
             let mut newest = 0;
             for number in 0..2_000 {
