@@ -253,7 +253,7 @@ const char *fluxline_error(void);
 enum FluxlineCode fluxline_open(const char *url, struct FluxlineNode **node);
 
 // Opens `count` nodes (1 to 64) at the one address of a `udp://` or `xdp://` URL, each for a thread
-// of its own, and writes them to nodes[0] to nodes[count - 1]. Each connection belongs to one of
+// of its own, and writes them to the array `nodes`. Each connection belongs to one of
 // them. Each is closed by itself; the others go on.
 enum FluxlineCode fluxline_open_threads(const char *url,
                                         uint32_t count,

@@ -105,7 +105,7 @@ pub unsafe extern "C" fn fluxline_open(
 }
 
 /// Opens `count` nodes (1 to 64) at the one address of a `udp://` or `xdp://` URL, each for a thread
-/// of its own, and writes them to nodes[0] to nodes[count - 1]. Each connection belongs to one of
+/// of its own, and writes them to the array `nodes`. Each connection belongs to one of
 /// them. Each is closed by itself; the others go on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_open_threads(
