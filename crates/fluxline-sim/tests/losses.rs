@@ -1,5 +1,5 @@
-//! Every message of a finite workload is delivered, or lost, exactly once: nothing is in flight when
-//! the network is at rest, whatever was damaged, cut or killed. `SEED=n` replaces the seeds.
+//! Every message of a finite workload is delivered, or lost, exactly once: nothing is in flight
+//! when the network is at rest, whatever was damaged, cut or killed. `SEED=n` replaces the seeds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -60,9 +60,7 @@ fn plots(key: &str, swept: &[Swept<'_>]) -> Section {
     let mean = |point: &Point| point.latency_us.map_or(f64::NAN, |latency| latency.mean);
     Section {
         title: "Sweep".to_string(),
-        text: format!(
-            "One curve a load. Values of {key} that are not numbers have the places 0, 1, …"
-        ),
+        text: format!("One curve a load. Values of {key} that are not numbers are at 0, 1, …"),
         blocks: vec![
             plot("mean latency", "us", mean),
             plot("accepted payload of a node", "MB/s", |point| point.accepted_mb_s),

@@ -131,7 +131,8 @@ pub const KEYS: &[Key] = &[
     network(
         "kind",
         "\"sci-ring\"",
-        "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`, `graph`",
+        "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`, \
+         `graph`",
     ),
     network("nodes", "8", "nodes of a ring; for a switch: nodes of each ringlet")
         .on(LINES)

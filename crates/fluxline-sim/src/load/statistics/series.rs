@@ -12,8 +12,8 @@ const BATCH_MIN: u64 = 5;
 /// analysis of simulation output", Operations Research 30 (1982): 10 to 30 are enough.
 const BATCHES_OF_INTERVAL: usize = 20;
 /// Batches that are tested for correlation, for each batch of the interval; the largest correlation
-/// of neighbours; and the least number of batches of an interval. Source of the procedure and of the
-/// first two: A. Law, J. Carson, "A sequential procedure for determining the length of a
+/// of neighbours; and the least number of batches of an interval. Source of the procedure and of
+/// the first two: A. Law, J. Carson, "A sequential procedure for determining the length of a
 /// steady-state simulation", Operations Research 27 (1979): a correlation below 0.4 of fine batches
 /// leaves almost none between batches ten times as long.
 const FINE_BATCHES: usize = 10;

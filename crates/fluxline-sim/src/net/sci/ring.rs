@@ -430,7 +430,7 @@ impl Rings {
             (_, _, false) => counters.refused += 1,
         }
         if accepted {
-            // A damaged send keeps its packet, so that its loss can be told from a lost echo.
+            // A damaged send keeps its packet, which distinguishes its loss from that of its echo.
             let is_destroyed = flight.bad && !flight.is_event;
             let packet = if is_destroyed { None } else { self.packet_of(flight) };
             let packet = packet.filter(|_| !flight.bad);
