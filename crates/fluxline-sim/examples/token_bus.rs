@@ -143,7 +143,7 @@ impl Interconnect for TokenBus {
         match kind {
             FaultKind::Power(node) | FaultKind::Cable(node) => self.dark.insert(node),
             FaultKind::Repair(node) => self.dark.remove(&node),
-            FaultKind::Host(_) => false,
+            _ => false,
         }
     }
 

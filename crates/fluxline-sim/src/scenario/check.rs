@@ -4,6 +4,7 @@ use fluxline_toml::LoadError;
 
 use super::{Kind, PatternName, Scenario};
 use crate::core::fault::Fault;
+use crate::net::ethernet::framing;
 
 /// The reason why a scenario is rejected, in one sentence: the mistake, its location and the
 /// correction.
@@ -28,6 +29,8 @@ const LOADS_MAX: usize = 200;
 const TIME_US_MAX: f64 = 1e7;
 /// Largest payload of a message \[byte\].
 const BYTES_MAX: u32 = 1 << 20;
+/// Largest payload of a UDP datagram \[byte\].
+const DATAGRAM_BYTES_MAX: u32 = framing::UDP_PAYLOAD_BYTES_MAX as u32;
 
 impl Scenario {
     pub(super) fn check(&self) -> Result<(), Refused> {
@@ -72,7 +75,22 @@ impl Scenario {
                 within(key, f64::from(count), least, 4096.0)?;
             }
         }
-        Ok(())
+        self.check_ethernet()
+    }
+
+    fn check_ethernet(&self) -> Result<(), Refused> {
+        if self.network.kind != Kind::Ethernet {
+            let has_effect = self.ethernet == super::EthernetPart::default();
+            return require(
+                has_effect,
+                format_args!(
+                    "`ethernet` has no effect on kind {:?}; leave it out, or write kind = \
+                     \"ethernet\".",
+                    self.network.kind.name()
+                ),
+            );
+        }
+        self.ethernet_config().map(|_| ())
     }
 
     fn check_traffic(&self) -> Result<(), Refused> {
@@ -87,6 +105,15 @@ impl Scenario {
         for size in &self.sizes() {
             within("traffic.bytes", f64::from(size.bytes), 1.0, f64::from(BYTES_MAX))?;
             within("a weight in traffic.sizes", f64::from(size.weight), 1.0, 1e6)?;
+            require(
+                self.network.kind != Kind::Ethernet || size.bytes <= DATAGRAM_BYTES_MAX,
+                format_args!(
+                    "a message has {} bytes, but a UDP datagram carries at most \
+                     {DATAGRAM_BYTES_MAX}; write 1 to {DATAGRAM_BYTES_MAX} in `traffic.bytes` or \
+                     `traffic.sizes`.",
+                    size.bytes
+                ),
+            )?;
             require(
                 !self.network.kind.is_sci() || size.bytes <= 256,
                 format_args!(
@@ -158,8 +185,11 @@ impl Scenario {
         let asked =
             faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty() || !faults.at.is_empty();
         require(
-            !asked || self.network.kind.is_sci(),
-            format_args!("only SCI networks have faults; leave out [faults] or use an SCI kind."),
+            !asked || self.network.kind.is_sci() || self.network.kind == Kind::Ethernet,
+            format_args!(
+                "only SCI networks and Ethernet have these faults; leave out [faults] or use such \
+                 a kind."
+            ),
         )?;
         let nodes = self.network.node_count();
         for &node in &faults.dead_nodes {
@@ -213,6 +243,7 @@ impl Kind {
             Kind::Ring => "ring",
             Kind::Mesh => "mesh",
             Kind::Torus => "torus",
+            Kind::Ethernet => "ethernet",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! from the same rows ([`page`]).
 
 mod check;
+mod ethernet;
 mod network;
 mod page;
 mod run;
@@ -14,6 +15,7 @@ use fluxline_toml::{Places, TomlText};
 use serde::{Deserialize, Serialize};
 
 pub use check::Refused;
+pub use ethernet::{EthernetPart, ForwardingName, Switched};
 pub use network::{Kind, NetworkPart};
 pub use page::page;
 pub use run::{Measured, Saturated};
@@ -28,6 +30,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The nodes and links.
     pub network: NetworkPart,
+    /// The links and the switch of kind `ethernet`.
+    pub ethernet: EthernetPart,
     /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
     /// The measurement.
@@ -42,6 +46,7 @@ impl Default for Scenario {
             title: String::new(),
             seed: 1,
             network: NetworkPart::default(),
+            ethernet: EthernetPart::default(),
             traffic: TrafficPart::default(),
             run: RunPart::default(),
             faults: FaultsPart::default(),

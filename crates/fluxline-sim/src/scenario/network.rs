@@ -21,6 +21,8 @@ pub enum Kind {
     Mesh,
     /// A torus of routers: rings along each dimension.
     Torus,
+    /// Nodes on the ports of one Ethernet switch.
+    Ethernet,
 }
 
 impl Kind {
@@ -132,7 +134,7 @@ impl NetworkPart {
     #[must_use]
     pub fn node_count(&self) -> u64 {
         match self.kind {
-            Kind::SciRing | Kind::Ring => u64::from(self.nodes),
+            Kind::SciRing | Kind::Ring | Kind::Ethernet => u64::from(self.nodes),
             Kind::SciSwitch => u64::from(self.nodes) * u64::from(self.ports),
             _ => u64::from(self.side).saturating_pow(self.dimensions),
         }

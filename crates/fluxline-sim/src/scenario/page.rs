@@ -13,7 +13,8 @@ pub(super) const ROWS: &[Row] = &[
         "network",
         "kind",
         "\"sci-ring\"",
-        "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`",
+        "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`; \
+         `ethernet`",
     ),
     ("network", "nodes", "8", "nodes of a ring; for a switch: nodes of each ringlet"),
     ("network", "ports", "4", "ringlets of a switch"),
@@ -46,6 +47,21 @@ pub(super) const ROWS: &[Row] = &[
     ("network", "buffer-bytes", "128", "routers: buffer of each virtual channel [B]"),
     ("network", "packet-bytes", "64", "routers: largest payload of a packet [B]"),
     ("network", "header-bytes", "0", "routers: header of each packet [B]"),
+    ("ethernet", "rate", "\"10G\"", "rate of a link [bit/s]: `100M`, `1G`, `10G`, `25G`, `100G`"),
+    ("ethernet", "mtu", "1500", "longest IP packet of a frame [B]; longer messages are fragmented"),
+    ("ethernet", "queue", "524288", "queue of each port of the switch [B]"),
+    (
+        "ethernet",
+        "forwarding",
+        "\"store\"",
+        "a frame is forwarded when all of it has arrived (`store`), or its header (`cut`)",
+    ),
+    ("ethernet", "pause", "\"off\"", "pause frames, IEEE 802.3 annex 31B: `on` or `off`"),
+    ("ethernet", "xoff", "", "queued bytes above which the switch stops senders [B]"),
+    ("ethernet", "xon", "", "queued bytes at which they go on [B]"),
+    ("ethernet", "mark", "", "queued bytes above which frames are marked, RFC 3168 [B]"),
+    ("ethernet", "cable", "2.0", "length of a cable [m], 5 ns/m"),
+    ("ethernet", "switch", "1000.0", "delay of the switch [ns]"),
     (
         "traffic",
         "pattern",
@@ -104,13 +120,13 @@ pub(super) const ROWS: &[Row] = &[
         "virtual time after which the measurement starts in any case [us]",
     ),
     ("run", "duration-us", "200.0", "virtual time of the measurement [us]"),
-    ("faults", "bit-error-rate", "0.0", "SCI: probability that a bit is wrong after a link"),
-    ("faults", "dead-nodes", "[]", "SCI: nodes that are dead from the start"),
+    ("faults", "bit-error-rate", "0.0", "probability that a bit is wrong after a link"),
+    ("faults", "dead-nodes", "[]", "nodes that are dead from the start"),
     (
         "faults",
         "at",
         "[]",
-        "SCI: faults at virtual times: `host:3@1ms` (a program ends), `power:3@1ms`, \
+        "faults at virtual times: `host:3@1ms` (a program ends), `power:3@1ms`, \
          `cable:3@1ms`, `repair:3@2ms` (of a cable)",
     ),
 ];
@@ -134,7 +150,8 @@ pub fn page() -> String {
             out.push_str("| key | default | is |\n| --- | --- | --- |\n");
             part = Some(of);
         }
-        let default = if default.is_empty() { "as the preset" } else { &format!("`{default}`") };
+        let computed = if *of == "ethernet" { "computed" } else { "as the preset" };
+        let default = if default.is_empty() { computed } else { &format!("`{default}`") };
         let _ = writeln!(out, "| `{key}` | {default} | {help} |");
     }
     out

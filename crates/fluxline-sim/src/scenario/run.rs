@@ -12,6 +12,7 @@ use crate::load::loaded::SOURCE_MESSAGES;
 use crate::load::sweep::{Criterion, Limits, Outcome, measure, saturation};
 use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic};
 use crate::load::{Carrier, Loaded, Settings};
+use crate::net::ethernet;
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
@@ -46,9 +47,10 @@ impl Scenario {
     /// Returns the rate of a link \[bytes/s\], of which loads are shares.
     #[must_use]
     pub fn link_bytes_per_s(&self) -> f64 {
-        match self.network.kind.is_sci() {
-            true => self.sci_config(self.seed).clock.hertz() as f64 * 2.0,
-            false => self.network.routers().link_bytes_per_s(),
+        match self.network.kind {
+            Kind::Ethernet => self.ethernet.bits_per_s() as f64 / 8.0,
+            kind if kind.is_sci() => self.sci_config(self.seed).clock.hertz() as f64 * 2.0,
+            _ => self.network.routers().link_bytes_per_s(),
         }
     }
 
@@ -97,6 +99,15 @@ impl Scenario {
             let mut model = Loaded::new(network, carrier, traffic, &settings, &mut agenda);
             return Ok(work.on(&mut model, &mut agenda));
         }
+        if self.network.kind == Kind::Ethernet {
+            let mut agenda = Agenda::default();
+            let network = ethernet::Network::new(self.ethernet_config()?);
+            let network = network.map_err(|error| refused(&error))?;
+            let traffic = Traffic::new(plan).map_err(|error| refused(&error))?;
+            let mut model =
+                Loaded::new(network, ethernet::Messages, traffic, &settings, &mut agenda);
+            return Ok(work.on(&mut model, &mut agenda));
+        }
         let mut agenda = Agenda::default();
         let config = self.network.routers();
         let model = router::loaded(config, plan, &settings, &mut agenda);
@@ -115,6 +126,13 @@ impl Scenario {
             self.measure(load).map(|measured| measured.outcome)
         })?;
         Ok(Saturated { followed: found.followed, not_followed: found.saturated })
+    }
+
+    /// Returns the configuration of kind `ethernet`.
+    pub(super) fn ethernet_config(&self) -> Result<ethernet::Config, Refused> {
+        let faults = ethernet::Faults { bit_error_rate: self.faults.bit_error_rate, loss: 0.0 };
+        let nodes = self.network.node_count() as u32;
+        self.ethernet.config(nodes, faults, self.seed).map_err(Refused)
     }
 
     fn limits(&self) -> Limits {

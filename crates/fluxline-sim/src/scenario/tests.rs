@@ -39,13 +39,18 @@ fn values_out_of_range_are_refused_in_one_sentence() {
         ("[traffic]\nbuilders = 8", "write 1 to 7"),
         ("[traffic]\nwindow = 4\n[run]\nsaturation = true", "closed loop"),
         ("[network]\nkind = \"ring\"\nwire-ns = 0", "network.wire-ns is 0; write 1 to"),
+        ("[ethernet]\nmtu = 9000", "`ethernet` has no effect on kind \"sci-ring\""),
+        ("[network]\nkind = \"ethernet\"\n[ethernet]\nrate = \"9\"", "a rate such as 100M"),
+        ("[network]\nkind = \"ethernet\"\n[ethernet]\nqueue = 9", "holds no frame of 1518"),
+        ("[network]\nkind = \"ethernet\"\n[ethernet]\nxon = 9", "no effect without pause"),
+        ("[network]\nkind = \"ethernet\"\n[traffic]\nbytes = 70000", "at most 65507"),
         ("[run]\nloads = []", "runs nothing"),
         ("[run]\nloads = [0.2, 0.1]", "must rise"),
         ("[run]\nloads = [2.0]", "a value of `run.loads` is 2"),
         ("[run]\nduration-us = inf", "run.duration-us is inf"),
         ("[faults]\ndead-nodes = [8]", "the nodes are 0 to 7"),
         ("[faults]\ndead-nodes = [1, 2, 3, 4, 5, 6, 7]", "fewer than two living nodes"),
-        ("[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001", "only SCI networks"),
+        ("[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001", "only SCI networks and Ethernet"),
     ];
     for (text, expected) in cases {
         let message = refused(text);
@@ -98,7 +103,7 @@ fn the_page_of_the_manual_is_fresh() {
 #[test]
 fn the_names_of_kinds_are_those_of_the_file() {
     for kind in
-        [Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ring, Kind::Mesh, Kind::Torus]
+        [Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ring, Kind::Mesh, Kind::Torus, Kind::Ethernet]
     {
         assert_eq!(serde_json::to_value(kind).expect("a name"), kind.name());
     }
@@ -115,7 +120,8 @@ fn small(text: &str) -> Scenario {
     scenario
 }
 
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
+    "[network]\nkind = \"ethernet\"\nnodes = 4\n[ethernet]\nrate = \"1G\"",
     "[network]\nkind = \"sci-ring\"\nnodes = 4",
     "[network]\nkind = \"sci-torus\"\nside = 3",
     "[network]\nkind = \"sci-switch\"\nnodes = 2\nports = 3",

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use super::ethernet::Described;
 use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::sci::adapter::Times;
+use crate::net::ethernet;
 use crate::net::sci::cluster::{ClusterError, Config, Link};
 use crate::net::sci::{self, Preset, Topology};
 use crate::world::Cluster;
@@ -16,7 +18,7 @@ use crate::world::Cluster;
 pub enum OpenError {
     /// The URL is for another link.
     #[error(
-        "{url:?} names no simulated link that there is; write sim:sci, for example \
+        "{url:?} names no simulated link that there is; write sim:sci or sim:ethernet, for example \
              sim:sci?nodes=8&model=lc2"
     )]
     Link {
@@ -24,10 +26,12 @@ pub enum OpenError {
         url: String,
     },
     /// A part has an unknown key, or is not of the form `key=value`.
-    #[error("unknown part {part:?} of a simulated link; its keys are {KEYS}, each as key=value")]
+    #[error("unknown part {part:?} of a simulated link; its keys are {keys}, each as key=value")]
     Key {
         /// The given part.
         part: String,
+        /// The keys of this network.
+        keys: &'static str,
     },
     /// A key occurs twice.
     #[error("{key} is given twice; give it once")]
@@ -56,6 +60,15 @@ pub enum OpenError {
     /// The parts of the URL do not fit together.
     #[error("the simulated link is invalid: {0}")]
     Cluster(#[from] ClusterError),
+    /// The parts of the URL do not make an Ethernet.
+    #[error("the simulated link is invalid: {0}")]
+    Ethernet(String),
+}
+
+impl From<ethernet::cluster::ClusterError> for OpenError {
+    fn from(error: ethernet::cluster::ClusterError) -> OpenError {
+        OpenError::Ethernet(error.to_string())
+    }
 }
 
 const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
@@ -66,7 +79,8 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
 impl Cluster {
-    /// Opens the cluster that a URL describes: `sim:sci`, and keys behind a `?`, joined by `&`.
+    /// Opens the cluster that a URL describes: `sim:sci` or `sim:ethernet`, and keys behind a `?`,
+    /// joined by `&`. docs/simulation/ethernet.md has the keys of Ethernet; those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |
@@ -91,7 +105,7 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
-        let keys = keys_of(url)?;
+        let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
             let begun = begun.map_err(|error| OpenError::Dump {
@@ -113,7 +127,14 @@ pub struct Description {
     pub nodes: usize,
     /// The seed of faults.
     pub seed: u64,
-    config: Config,
+    config: Kind,
+}
+
+/// The configuration of a kind of network.
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Sci(Box<Config>),
+    Ethernet(Box<ethernet::cluster::Config>),
 }
 
 impl Description {
@@ -122,7 +143,10 @@ impl Description {
     /// # Errors
     /// [`OpenError::Cluster`].
     pub fn build(&self) -> Result<Cluster, OpenError> {
-        Ok(self.config.build()?)
+        match &self.config {
+            Kind::Sci(config) => Ok(config.build()?),
+            Kind::Ethernet(config) => Ok(config.build()?),
+        }
     }
 }
 
@@ -131,8 +155,18 @@ impl Description {
 /// # Errors
 /// [`OpenError`]: the first mistake.
 pub fn describe(url: &str) -> Result<Description, OpenError> {
+    if is_ethernet(url) {
+        let Described { nodes, seed, config } = super::ethernet::describe(url)?;
+        let config = Kind::Ethernet(Box::new(config));
+        return Ok(Description { nodes: nodes as usize, seed, config });
+    }
     let config = config(url)?;
-    Ok(Description { nodes: config.nodes, seed: config.seed, config })
+    let (nodes, seed) = (config.nodes, config.seed);
+    Ok(Description { nodes, seed, config: Kind::Sci(Box::new(config)) })
+}
+
+fn is_ethernet(url: &str) -> bool {
+    url.split('?').next() == Some("sim:ethernet")
 }
 
 fn config(url: &str) -> Result<Config, OpenError> {
@@ -154,10 +188,23 @@ fn config(url: &str) -> Result<Config, OpenError> {
 }
 
 fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
+    keys_behind(url, "sim:sci", KEYS)
+}
+
+/// Returns the keys of a URL of an Ethernet.
+pub(super) fn ethernet_keys(url: &str) -> Result<Keys<'_>, OpenError> {
+    keys_behind(url, "sim:ethernet", super::ethernet::KEYS)
+}
+
+fn keys_behind<'a>(
+    url: &'a str,
+    network: &str,
+    known: &'static str,
+) -> Result<Keys<'a>, OpenError> {
     let wrong = || OpenError::Link { url: url.to_owned() };
-    let rest = url.strip_prefix("sim:sci").ok_or_else(wrong)?;
+    let rest = url.strip_prefix(network).ok_or_else(wrong)?;
     match rest.strip_prefix('?') {
-        Some(keys) => Keys::parse(keys),
+        Some(keys) => Keys::parse(keys, known),
         None if rest.is_empty() => Ok(Keys::default()),
         None => Err(wrong()),
     }
@@ -165,7 +212,7 @@ fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
 
 /// The parts behind the `?`.
 #[derive(Debug, Default)]
-struct Keys<'a>(Vec<(&'a str, &'a str)>);
+pub(super) struct Keys<'a>(Vec<(&'a str, &'a str)>);
 
 #[derive(Debug, Default)]
 struct Faults {
@@ -175,12 +222,12 @@ struct Faults {
 }
 
 impl<'a> Keys<'a> {
-    fn parse(text: &'a str) -> Result<Keys<'a>, OpenError> {
+    fn parse(text: &'a str, all: &'static str) -> Result<Keys<'a>, OpenError> {
         let mut keys = Keys::default();
         for part in text.split('&') {
-            let known = |key: &str| KEYS.split(", ").any(|of| of == key);
+            let known = |key: &str| all.split(", ").any(|of| of == key);
             let pair = part.split_once('=').filter(|(key, _)| known(key));
-            let (key, value) = pair.ok_or_else(|| OpenError::Key { part: part.to_owned() })?;
+            let (key, value) = pair.ok_or_else(|| OpenError::Key { part: part.to_owned(), keys: all })?;
             if keys.find(key).is_some() {
                 return Err(OpenError::Twice { key: key.to_owned() });
             }
@@ -189,16 +236,28 @@ impl<'a> Keys<'a> {
         Ok(keys)
     }
 
-    fn find(&self, key: &str) -> Option<&'a str> {
+    pub(super) fn find(&self, key: &str) -> Option<&'a str> {
         self.0.iter().find(|(of, _)| *of == key).map(|of| of.1)
     }
 
-    fn refused(&self, key: &'static str, expected: &'static str) -> OpenError {
+    pub(super) fn refused(&self, key: &'static str, expected: &'static str) -> OpenError {
         let value = self.find(key).unwrap_or_default().to_owned();
         OpenError::Value { key, value, expected }
     }
 
-    fn number(
+    /// Returns the value of a key that is a finite number, not below 0.
+    pub(super) fn amount(
+        &self,
+        key: &'static str,
+        otherwise: f64,
+        expected: &'static str,
+    ) -> Result<f64, OpenError> {
+        let Some(text) = self.find(key) else { return Ok(otherwise) };
+        let value = text.parse().ok().filter(|of: &f64| of.is_finite() && *of >= 0.0);
+        value.ok_or_else(|| self.refused(key, expected))
+    }
+
+    pub(super) fn number(
         &self,
         key: &'static str,
         otherwise: u64,
@@ -353,6 +412,7 @@ mod tests {
             ("sim:sci?fault=bits:NaN", "bits:1e-6"),
             ("sim:sci?fault=fire:3@1ms", "cable:3@1ms"),
             ("sim:sci?fault=host:3@1", "host:3@1ms"),
+            ("sim:sci?fault=restart:3@1ms", "cannot start again"),
             ("sim:sci?model=plain&dump=x.pcapng", "no dump with model=plain"),
             ("sim:sci?dump=no/such/folder/x.pcapng", "name a file that does not exist yet"),
             ("sim:sci?dump=Cargo.toml", "dump=Cargo.toml cannot be written: File exists"),
