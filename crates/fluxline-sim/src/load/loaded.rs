@@ -339,6 +339,13 @@ impl<C: Carrier> Loaded<C> {
             }
         }
         self.network.fault(kind, agenda);
+        if let FaultKind::Restart(node) = kind
+            && self.crashed.remove(&node)
+        {
+            self.traffic.resume(node, agenda.now());
+            self.plan_next(node, agenda);
+            self.send_waiting(node, agenda);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use fluxline_toml::LoadError;
 
 use super::{Kind, PatternName, Scenario};
-use crate::core::fault::Fault;
+use crate::core::fault::{Fault, FaultKind};
 use crate::net::ethernet::framing;
 
 /// The reason why a scenario is rejected, in one sentence: the mistake, its location and the
@@ -182,13 +182,12 @@ impl Scenario {
     fn check_faults(&self) -> Result<(), Refused> {
         let faults = &self.faults;
         within("faults.bit-error-rate", faults.bit_error_rate, 0.0, 0.01)?;
-        let asked =
-            faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty() || !faults.at.is_empty();
+        let asked = faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty();
         require(
             !asked || self.network.kind.is_sci() || self.network.kind == Kind::Ethernet,
             format_args!(
-                "only SCI networks and Ethernet have these faults; leave out [faults] or use such \
-                 a kind."
+                "only SCI networks and Ethernet have wrong bits and dead nodes; leave them out, or \
+                 use such a kind."
             ),
         )?;
         let nodes = self.network.node_count();
@@ -213,12 +212,39 @@ impl Scenario {
         let fault = Fault::parse(text).ok_or_else(|| {
             Refused(format!("`faults.at` has {text:?}; write {}.", crate::core::fault::FORMS))
         })?;
-        let node = u64::from(fault.kind.node());
+        let node = u64::from(fault.kind.last_node());
         require(
             node < nodes,
             format_args!("`faults.at` has {text:?}; the nodes are 0 to {}.", nodes - 1),
         )?;
+        self.has_fault(text, fault.kind)?;
         Ok(fault)
+    }
+
+    /// Checks that the network has faults of this kind.
+    fn has_fault(&self, text: &str, kind: FaultKind) -> Result<(), Refused> {
+        let network = self.network.kind;
+        let of_link = matches!(kind, FaultKind::CutLink { .. } | FaultKind::MendLink { .. });
+        let is_known = match kind {
+            FaultKind::CutLink { from, to } | FaultKind::MendLink { from, to } => {
+                !network.is_sci() && network != Kind::Ethernet && self.are_joined(from, to)
+            }
+            FaultKind::Host(_) => true,
+            FaultKind::Restart(_) => !network.is_sci(),
+            _ => network.is_sci() || network == Kind::Ethernet,
+        };
+        let instead = match (network.is_sci(), network == Kind::Ethernet, of_link) {
+            (true, _, _) => "SCI has host, power, cable and repair",
+            (_, true, _) => "Ethernet has host, power, restart, cable and repair",
+            (.., true) => "name two routers that are neighbours, such as cut:0-1@1ms",
+            _ => "routers have host, restart, cut and mend, such as cut:0-1@1ms",
+        };
+        require(is_known, format_args!("`faults.at` has {text:?}; {instead}."))
+    }
+
+    /// Returns true if two routers have a link.
+    fn are_joined(&self, one: u32, other: u32) -> bool {
+        self.network.routers().check().is_ok_and(|topology| topology.hops(one, other) == 1)
     }
 
     /// The sizes of messages with their weights.

@@ -127,7 +127,8 @@ pub(super) const ROWS: &[Row] = &[
         "at",
         "[]",
         "faults at virtual times: `host:3@1ms` (a program ends), `power:3@1ms`, \
-         `cable:3@1ms`, `repair:3@2ms` (of a cable)",
+         `cable:3@1ms`, `repair:3@2ms` (of a cable), `restart:3@2ms` (not SCI); routers: \
+         `cut:3-4@1ms`, `mend:3-4@2ms`",
     ),
 ];
 

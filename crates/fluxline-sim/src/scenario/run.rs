@@ -269,7 +269,7 @@ impl Work for DumpAll {
 
 impl NetworkPart {
     /// The generic network of routers; ticks are nanoseconds.
-    fn routers(&self) -> NetworkConfig {
+    pub(super) fn routers(&self) -> NetworkConfig {
         let wrap = if self.kind == Kind::Mesh { Wrap::Line } else { Wrap::Ring };
         let dimension = |routers| Dimension { routers, wrap, ways: Ways::Both };
         let dimensions = match self.kind {

@@ -50,7 +50,14 @@ fn values_out_of_range_are_refused_in_one_sentence() {
         ("[run]\nduration-us = inf", "run.duration-us is inf"),
         ("[faults]\ndead-nodes = [8]", "the nodes are 0 to 7"),
         ("[faults]\ndead-nodes = [1, 2, 3, 4, 5, 6, 7]", "fewer than two living nodes"),
-        ("[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001", "only SCI networks and Ethernet"),
+        (
+            "[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001",
+            "only SCI networks and Ethernet",
+        ),
+        ("[network]\nkind = \"mesh\"\n[faults]\nat = [\"cut:0-9@1us\"]", "two routers that are"),
+        ("[network]\nkind = \"mesh\"\n[faults]\nat = [\"cable:0@1us\"]", "routers have host"),
+        ("[faults]\nat = [\"restart:0@1us\"]", "SCI has host, power"),
+        ("[faults]\nat = [\"cut:0-1@1us\"]", "SCI has host, power"),
     ];
     for (text, expected) in cases {
         let message = refused(text);
@@ -156,6 +163,35 @@ fn answered_writes_and_closed_loops_go_on() {
             assert!(outcome.messages > 30, "{text}: {} messages", outcome.messages);
         }
     }
+}
+
+#[test]
+fn a_cut_link_between_routers_costs_its_messages_until_it_is_mended() {
+    for network in ["kind = \"torus\"\nside = 4", "kind = \"mesh\"\nside = 4"] {
+        let lost = |faults: &str| {
+            let text = format!("[network]\n{network}\n[faults]\nat = [{faults}]");
+            small(&text).measure(0.2).expect("it goes on").lost
+        };
+        assert_eq!(lost(""), 0);
+        let (cut, mended) = (lost("\"cut:5-6@10us\""), lost("\"cut:5-6@10us\", \"mend:6-5@20us\""));
+        assert!(cut > 50 && mended > 5 && mended < cut / 2, "{cut}, {mended}");
+    }
+}
+
+#[test]
+fn a_source_that_crashes_sends_again_after_its_restart() {
+    let run = |faults: &str| {
+        let text = format!(
+            "[network]\nkind = \"ethernet\"\nnodes = 3\n[faults]\nat = [{faults}]"
+        );
+        small(&text).measure(0.1).expect("it runs").outcome
+    };
+    let delivered = |faults: &str| run(faults).sources[1].delivered;
+    let (all, none) = (delivered(""), delivered("\"host:1@1us\""));
+    let again = delivered("\"host:1@1us\", \"restart:1@30us\"");
+    assert!(all > 0.0 && none == 0.0 && again > 0.0, "{all}, {none}, {again}");
+    let power = delivered("\"power:1@1us\", \"restart:1@30us\"");
+    assert!(power > 0.0 && run("\"power:1@1us\", \"restart:1@30us\"").latency_ns.mean < 1e6);
 }
 
 #[test]
