@@ -287,7 +287,7 @@ mod tests {
             ("sim:ethernet?forwarding=fast", "store or cut"),
             ("sim:ethernet?pause=maybe", "on or off"),
             ("sim:ethernet?xoff=1000", "no effect without pause"),
-            ("sim:ethernet?pause=on&nodes=64", "63 senders need"),
+            ("sim:ethernet?pause=on&nodes=100", "99 senders need"),
             ("sim:ethernet?pause=on&xoff=100&xon=200", "not above the XOFF threshold"),
             ("sim:ethernet?pause=on&xoff=99999999", "at most the queue"),
             ("sim:ethernet?cable=-1", "a length in metres"),

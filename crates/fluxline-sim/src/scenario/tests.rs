@@ -160,7 +160,9 @@ fn answered_writes_and_closed_loops_go_on() {
         for traffic in ["window = 2", "window = 2\ncommand = \"write\"", "command = \"write\""] {
             let text = format!("{text}\n[traffic]\n{traffic}");
             let outcome = small(&text).measure(0.03).expect(&text).outcome;
-            assert!(outcome.messages > 30, "{text}: {} messages", outcome.messages);
+            // An open loop at 3 % of 1 Gb/s makes few.
+            let least = if text.contains("1G") { 10 } else { 30 };
+            assert!(outcome.messages > least, "{text}: {} messages", outcome.messages);
         }
     }
 }

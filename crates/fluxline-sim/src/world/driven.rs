@@ -86,7 +86,6 @@ where
         })
     }
 
-    /// Views a copy: other nodes of the world go on meanwhile.
     fn view(
         &mut self,
         region: RegionId,

@@ -92,12 +92,24 @@ impl Fabric for Node {
         self.call(|fabric| fabric.register_own(memory))
     }
 
+    /// Views a copy: other nodes of the world go on meanwhile.
     fn view(
         &mut self,
         region: RegionId,
         see: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        self.call(|fabric| fabric.view(region, see))
+        let (mut copy, mut lacks) = (Vec::new(), None);
+        self.call(|fabric| {
+            fabric.view(region, &mut |bytes| match copy.try_reserve_exact(bytes.len()) {
+                Ok(()) => copy.extend_from_slice(bytes),
+                Err(_) => lacks = Some(bytes.len() as u64),
+            })
+        })?;
+        if let Some(bytes) = lacks {
+            return Err(AccessError::Memory { bytes });
+        }
+        see(&mut copy);
+        self.call(|fabric| fabric.memory(region))?.write(0, &copy)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
