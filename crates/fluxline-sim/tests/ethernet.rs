@@ -7,6 +7,9 @@ use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability, RemoteId, Rights,
     Status, Target, Work,
 };
+use fluxline_core::endpoint::{EndpointConfig, Node as Endpoint};
+use fluxline_core::port::lossy::{Faults as PortFaults, Lossy};
+use fluxline_core::port::network::Network;
 use fluxline_core::{Moment, Span, conformance};
 use fluxline_sim::world::{Cluster, Condition, Node, Program, Step};
 
@@ -150,7 +153,14 @@ impl Sender {
                     (self.endpoint, self.remote) = (None, None);
                     return Step::Until(now + Span::from_ms(1));
                 }
-                Completion::Done { status: Status::Flushed, .. } => {}
+                Completion::Imported { status: Status::NoSuchRegion, .. } => {
+                    // The owner has started, and has not exported it yet.
+                    let Some(endpoint) = self.endpoint else { continue };
+                    let name = Name::parse("blocks").expect("a name");
+                    fabric.import(endpoint, name, KEY).expect("room");
+                }
+                Completion::Imported { status: Status::Flushed, .. }
+                | Completion::Done { status: Status::Flushed, .. } => {}
                 other => panic!("node {}: {other:?}", self.node),
             }
         }
@@ -266,6 +276,51 @@ fn a_cable_that_is_repaired_costs_time_and_no_bytes() {
         assert_eq!(joined.bytes(region, tag * 100, 100), [tag as u8; 100]);
     }
     assert!(cluster.losses().iter().any(|loss| loss.place.starts_with("cut cable")));
+}
+
+#[test]
+fn five_percent_loss_costs_as_much_goodput_as_on_a_lossy_port() {
+    // The endpoint behind a port that loses as many frames, with the rate and delay of the link.
+    let ratio = goodput("nodes=2&fault=loss:0.05", 64, 1 << 18) / goodput("nodes=2", 64, 1 << 18);
+    let expected = on_a_lossy_port(0.05) / on_a_lossy_port(0.0);
+    println!("goodput with 5 % loss: {ratio:.3} here, {expected:.3} on the port");
+    assert!((0.02..0.95).contains(&ratio), "{ratio}");
+    assert!((ratio / expected - 1.0).abs() < 0.25, "{ratio}, {expected}");
+}
+
+/// The goodput of the endpoint on a port in memory with the link's rate \[byte/s\].
+fn on_a_lossy_port(drop: f64) -> f64 {
+    let network = Network::new();
+    let wire = Span::from_ns(1_000 + 2 * 1_226);
+    let faults = PortFaults { drop, delay: wire, rate: 1_200_000_000, ..PortFaults::default() };
+    let node = |last: u8| {
+        let at = std::net::SocketAddr::from(([10, 0, 0, last], 4791));
+        let port = Lossy::new(network.port(at, 1472), faults, u64::from(last));
+        Endpoint::new(port, EndpointConfig::new("node", [last; 16]))
+    };
+    let mut now = Moment::default();
+    let mut joined = Joined::new(Pair {
+        left: Box::new(node(1)),
+        right: Box::new(node(2)),
+        right_name: "10.0.0.2".into(),
+        right_again: None,
+        now: Box::new(move || {
+            now = now + Span::from_ns(1_000);
+            now
+        }),
+    });
+    let (_, remote) = joined.shared("samples", 1 << 18);
+    let block = vec![5; 1 << 18];
+    let began = joined.turn();
+    for tag in 0..64 {
+        let to = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, tag, put(&block, to)).expect("room");
+        if tag >= 8 {
+            assert_eq!(joined.done(tag - 8).1, Status::Done);
+        }
+    }
+    (56..64).for_each(|tag| assert_eq!(joined.done(tag).1, Status::Done));
+    (64 << 18) as f64 / (joined.turn().since(began).as_ns() as f64 / 1e9)
 }
 
 #[test]
