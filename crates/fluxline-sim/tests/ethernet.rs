@@ -1,13 +1,14 @@
 //! Endpoints on a simulated Ethernet: the code of real links, in virtual time.
 
+use std::process::Command;
 use std::sync::Arc;
 
+use fluxline_core::endpoint::{EndpointConfig, Node as Endpoint};
 use fluxline_core::fabric::conformance::{Joined, Pair, Side};
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability, RemoteId, Rights,
     Status, Target, Work,
 };
-use fluxline_core::endpoint::{EndpointConfig, Node as Endpoint};
 use fluxline_core::port::lossy::{Faults as PortFaults, Lossy};
 use fluxline_core::port::network::Network;
 use fluxline_core::{Moment, Span, conformance};
@@ -181,9 +182,9 @@ fn incast(cluster: &Cluster, senders: usize) {
     let grant = Grant { rights: Rights::ALL, key: KEY };
     owner.export(region, Name::parse("blocks").expect("a name"), grant).expect("free");
     let mut programs: Vec<Sender> = (1..=senders).map(Sender::new).collect();
-    let steps = programs.iter_mut().map(|sender| {
-        move |fabric: &mut dyn Fabric, now: Moment| sender.step(fabric, now, 10)
-    });
+    let steps = programs
+        .iter_mut()
+        .map(|sender| move |fabric: &mut dyn Fabric, now: Moment| sender.step(fabric, now, 10));
     let mut steps: Vec<_> = steps.collect();
     // The owner is done at once: its node answers none the less.
     let mut idle = |_: &mut dyn Fabric, _: Moment| Step::Done;
@@ -246,7 +247,11 @@ fn a_peer_that_crashes_for_ever_is_noticed_in_time_and_its_work_is_flushed() {
             joined.turn();
         }
         let data = vec![7; 1 << 20];
-        joined.pair.left.post(joined.left, 1, put(&data, Target { remote, offset: 0 })).expect("room");
+        joined
+            .pair
+            .left
+            .post(joined.left, 1, put(&data, Target { remote, offset: 0 }))
+            .expect("room");
         let status = joined.wait(Side::Left, |what| match *what {
             Completion::Broken { status, .. } => Some(status),
             _ => None,
@@ -398,4 +403,43 @@ fn programs_that_wait_for_nothing_stall_with_a_sentence() {
     ];
     let stalled = cluster.drive(&mut programs).expect_err("both wait for ever");
     assert_eq!(stalled.waiting, [0, 1]);
+}
+
+#[test]
+fn a_dump_has_real_frames_that_readers_of_captures_understand() {
+    let file = std::env::temp_dir().join(format!("ethernet-{}.pcapng", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let cluster = open(&format!("nodes=2&dump={}", file.display()));
+    let mut joined = Joined::new(pair_of(&cluster, 1_000));
+    let (_, remote) = joined.shared("samples", 1 << 16);
+    joined
+        .pair
+        .left
+        .post(joined.left, 1, put(&[1; 9000], Target { remote, offset: 0 }))
+        .expect("room");
+    assert_eq!(joined.done(1).1, Status::Done);
+    let written = cluster.end_dump().expect("written").expect("begun");
+    assert!(written.packets > 30 && written.left_out == 0, "{written:?}");
+    let fields = ["frame.protocols", "ip.checksum.status", "infiniband.bth.opcode", "ip.src"];
+    let mut command = Command::new("tshark");
+    command.args(["-r", &file.display().to_string(), "-o", "ip.check_checksum:TRUE"]);
+    command.args(["-T", "fields"]);
+    fields.iter().for_each(|field| _ = command.args(["-e", field]));
+    let output = command.output();
+    std::fs::remove_file(&file).expect("it was there");
+    let Ok(output) = output else {
+        let required = std::env::var("FLUXLINE_REQUIRE_TOOLS").is_ok_and(|it| it == "1");
+        assert!(!required, "FLUXLINE_REQUIRE_TOOLS=1, and there is no tshark");
+        println!("skipped: there is no tshark here");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.lines().count() as u64, written.packets, "{text}");
+    for line in text.lines() {
+        let [protocols, checksum, opcode, source] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        assert!(protocols.starts_with("eth:ethertype:ip:udp:infiniband"), "{line}");
+        assert!(checksum == "1" && !opcode.is_empty() && source.starts_with("10.0.0."), "{line}");
+    }
 }

@@ -91,7 +91,10 @@ fn a_node_starts_again_with_empty_memory_and_its_peers_connect_anew() {
         let cluster = cluster(3, &faults(&texts));
         let mut joined = Joined::new(pair_of(&cluster));
         let (_, old) = joined.shared("samples", 4096);
-        joined.pair.left.post(joined.left, 1, put(&[7; 4096], Target { remote: old, offset: 0 }))
+        joined
+            .pair
+            .left
+            .post(joined.left, 1, put(&[7; 4096], Target { remote: old, offset: 0 }))
             .expect("room");
         assert_eq!(joined.done(1).1, Status::Done);
         let broken = joined.wait(Side::Left, |what| match *what {

@@ -59,7 +59,8 @@ fn the_sums_of_two_and_of_three_nodes_are_equal_on_every_link() {
             let url = |node| format!("sim:sci/same-{nodes}/{node}?nodes={nodes}&model={model}");
             assert_eq!(agreed(&run(&urls(nodes, url))), expected, "{model}, {nodes} nodes");
         }
-        for keys in ["rate=10G", "rate=1G&mtu=9000&forwarding=cut", "fault=loss:0.05&cpu-frame=900"] {
+        for keys in ["rate=10G", "rate=1G&mtu=9000&forwarding=cut", "fault=loss:0.05&cpu-frame=900"]
+        {
             let url = |node| format!("sim:ethernet/wire-{nodes}/{node}?nodes={nodes}&{keys}");
             assert_eq!(agreed(&run(&urls(nodes, url))), expected, "{keys}, {nodes} nodes");
         }

@@ -264,7 +264,10 @@ mod tests {
         assert_eq!(network.pause.map(|of| (of.xoff_bytes, of.xon_bytes)), Some((400_000, 200_000)));
         assert_eq!((network.cable.as_ps(), network.switch_latency.as_ps()), (50_000, 300_000));
         assert_eq!(network.byte_time().as_ps(), 80);
-        assert_eq!((found.config.host.frame.as_ps(), found.config.host.byte.as_ps()), (250_000, 100));
+        assert_eq!(
+            (found.config.host.frame.as_ps(), found.config.host.byte.as_ps()),
+            (250_000, 100)
+        );
         assert_eq!((network.faults.bit_error_rate, network.faults.loss), (1e-9, 0.01));
         assert_eq!(found.config.faults.len(), 1);
     }

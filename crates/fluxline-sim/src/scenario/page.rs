@@ -57,9 +57,19 @@ pub(super) const ROWS: &[Row] = &[
         "a frame is forwarded when all of it has arrived (`store`), or its header (`cut`)",
     ),
     ("ethernet", "pause", "\"off\"", "pause frames, IEEE 802.3 annex 31B: `on` or `off`"),
-    ("ethernet", "xoff", "", "queued bytes above which the switch stops senders [B]"),
-    ("ethernet", "xon", "", "queued bytes at which they go on [B]"),
-    ("ethernet", "mark", "", "queued bytes above which frames are marked, RFC 3168 [B]"),
+    (
+        "ethernet",
+        "xoff",
+        "",
+        "queued bytes above which the switch stops senders [B]; else: no frame is lost",
+    ),
+    ("ethernet", "xon", "", "queued bytes at which they go on [B]; else: half of `xoff`"),
+    (
+        "ethernet",
+        "mark",
+        "",
+        "queued bytes above which frames are marked, RFC 3168 [B]; else never",
+    ),
     ("ethernet", "cable", "2.0", "length of a cable [m], 5 ns/m"),
     ("ethernet", "switch", "1000.0", "delay of the switch [ns]"),
     (
@@ -151,7 +161,7 @@ pub fn page() -> String {
             out.push_str("| key | default | is |\n| --- | --- | --- |\n");
             part = Some(of);
         }
-        let computed = if *of == "ethernet" { "computed" } else { "as the preset" };
+        let computed = if *of == "ethernet" { "none" } else { "as the preset" };
         let default = if default.is_empty() { computed } else { &format!("`{default}`") };
         let _ = writeln!(out, "| `{key}` | {default} | {help} |");
     }

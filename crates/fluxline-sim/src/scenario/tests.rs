@@ -109,9 +109,15 @@ fn the_page_of_the_manual_is_fresh() {
 
 #[test]
 fn the_names_of_kinds_are_those_of_the_file() {
-    for kind in
-        [Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ring, Kind::Mesh, Kind::Torus, Kind::Ethernet]
-    {
+    for kind in [
+        Kind::SciRing,
+        Kind::SciTorus,
+        Kind::SciSwitch,
+        Kind::Ring,
+        Kind::Mesh,
+        Kind::Torus,
+        Kind::Ethernet,
+    ] {
         assert_eq!(serde_json::to_value(kind).expect("a name"), kind.name());
     }
     let text = "[traffic]\npattern = \"event-building\"";
@@ -183,9 +189,7 @@ fn a_cut_link_between_routers_costs_its_messages_until_it_is_mended() {
 #[test]
 fn a_source_that_crashes_sends_again_after_its_restart() {
     let run = |faults: &str| {
-        let text = format!(
-            "[network]\nkind = \"ethernet\"\nnodes = 3\n[faults]\nat = [{faults}]"
-        );
+        let text = format!("[network]\nkind = \"ethernet\"\nnodes = 3\n[faults]\nat = [{faults}]");
         small(&text).measure(0.1).expect("it runs").outcome
     };
     let delivered = |faults: &str| run(faults).sources[1].delivered;

@@ -7,8 +7,8 @@ use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
-use crate::net::sci::adapter::Times;
 use crate::net::ethernet;
+use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{ClusterError, Config, Link};
 use crate::net::sci::{self, Preset, Topology};
 use crate::world::Cluster;
@@ -227,7 +227,8 @@ impl<'a> Keys<'a> {
         for part in text.split('&') {
             let known = |key: &str| all.split(", ").any(|of| of == key);
             let pair = part.split_once('=').filter(|(key, _)| known(key));
-            let (key, value) = pair.ok_or_else(|| OpenError::Key { part: part.to_owned(), keys: all })?;
+            let (key, value) =
+                pair.ok_or_else(|| OpenError::Key { part: part.to_owned(), keys: all })?;
             if keys.find(key).is_some() {
                 return Err(OpenError::Twice { key: key.to_owned() });
             }

@@ -75,7 +75,10 @@ impl<A: Platform> Machine<A> {
     #[must_use]
     pub fn next_life(&self, adapter: A) -> Machine<A> {
         // A probe of the former life is on the agenda still.
-        Machine { is_probing: self.is_probing, ..Machine::of(self.number, adapter, self.starts + 1) }
+        Machine {
+            is_probing: self.is_probing,
+            ..Machine::of(self.number, adapter, self.starts + 1)
+        }
     }
 
     fn of(number: u32, adapter: A, starts: u32) -> Machine<A> {

@@ -54,11 +54,7 @@ impl Cluster {
     /// Makes the nodes of a world ready for programs. `link` is the name of the link; puts and gets
     /// of more than `crossover_bytes` go by the DMA engine of its adapters.
     #[must_use]
-    pub fn of<A: Platform>(
-        mut world: World<A>,
-        link: &'static str,
-        crossover_bytes: u64,
-    ) -> Cluster
+    pub fn of<A: Platform>(mut world: World<A>, link: &'static str, crossover_bytes: u64) -> Cluster
     where
         A::Wire: Send,
     {

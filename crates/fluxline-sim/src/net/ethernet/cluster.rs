@@ -3,8 +3,8 @@
 use super::config::{Config as NetworkConfig, ConfigError};
 use super::network::Network;
 pub use super::port::Buffers;
-pub use super::station::HostCost;
 use super::station::Common;
+pub use super::station::HostCost;
 use super::world::World;
 use crate::core::fault::{Fault, FaultKind};
 use crate::world::Cluster;

@@ -7,9 +7,7 @@ use super::tap::Tap;
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{
-    Class, Interconnect, LinkUse, Loss, Refused, Report, SendId,
-};
+use crate::core::interconnect::{Class, Interconnect, LinkUse, Loss, Refused, Report, SendId};
 
 impl Interconnect for Network {
     type Frame = Datagram;
@@ -36,12 +34,7 @@ impl Interconnect for Network {
         Network::next_report(self)
     }
 
-    fn take(
-        &mut self,
-        node: u32,
-        class: Class,
-        _: &mut impl Schedule<Entry>,
-    ) -> Option<Datagram> {
+    fn take(&mut self, node: u32, class: Class, _: &mut impl Schedule<Entry>) -> Option<Datagram> {
         Network::take(self, node, class)
     }
 
@@ -64,7 +57,9 @@ impl Interconnect for Network {
             let queued: u64 = link.queue.iter().map(|frame| frame.bytes).sum();
             let limit = self.config.queue_bytes;
             if queued != link.queued_bytes() {
-                return Err(format!("link {number}: {queued} bytes queued, another number counted"));
+                return Err(format!(
+                    "link {number}: {queued} bytes queued, another number counted"
+                ));
             }
             if number >= self.links.len() / 2 && queued > limit {
                 return Err(format!("link {number}: {queued} bytes in a queue of {limit}"));

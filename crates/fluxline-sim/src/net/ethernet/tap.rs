@@ -68,7 +68,9 @@ impl Tap {
             for node in 0..config.nodes {
                 let (name, about) = match is_up {
                     true => (format!("node{node}:switch"), format!("from node {node} to its port")),
-                    false => (format!("switch:node{node}"), format!("from its port to node {node}")),
+                    false => {
+                        (format!("switch:node{node}"), format!("from its port to node {node}"))
+                    }
                 };
                 let (name, about, link_type) = (&name, &about, LINK_TYPE);
                 let bits_per_s = config.bits_per_s;
@@ -89,7 +91,8 @@ impl Tap {
             }
         };
         let is_damaged = frame.is_damaged;
-        self.dump.packet(now, dump::Packet { at: now, interface: link, bytes, comment, is_damaged });
+        self.dump
+            .packet(now, dump::Packet { at: now, interface: link, bytes, comment, is_damaged });
     }
 
     /// Returns the bytes of a frame with a part of a datagram.

@@ -100,7 +100,11 @@ fn a_frame_alone_takes_the_time_of_the_equation_to_the_picosecond() {
             bench.run(at(Duration::from_us(10_000)));
             // The header of 14 bytes and its preamble, then the whole frame.
             let cut = fixed + Duration::from_ps(byte_ps).times(22 + frame);
-            assert_eq!(bench.arrived[&0], at(cut), "{payload} B at {bits_per_s} bit/s, cut through");
+            assert_eq!(
+                bench.arrived[&0],
+                at(cut),
+                "{payload} B at {bits_per_s} bit/s, cut through"
+            );
         }
     }
 }
@@ -200,8 +204,7 @@ fn with_pause_frames_an_incast_loses_nothing_and_keeps_the_link_busy() {
 fn a_pause_ends_by_itself_and_is_repeated_while_it_is_needed() {
     // 100 Mb/s: a pause ends after 0.34 s, and the queue takes longer than that to drain.
     let pause = Some(Pause { xoff_bytes: 6_000_000, xon_bytes: 10_000 });
-    let config =
-        Config { bits_per_s: 100_000_000, queue_bytes: 10_000_000, pause, ..deep(3) };
+    let config = Config { bits_per_s: 100_000_000, queue_bytes: 10_000_000, pause, ..deep(3) };
     let mut bench = Bench::new(config);
     for frame in 0..8_000 {
         bench.send(2 * frame, 1, 0, 1472);

@@ -170,12 +170,9 @@ impl World {
 
     fn receive(&mut self, node: u32) {
         let (now, host) = (self.agenda.now(), self.common.host);
-        while let Some(datagram) = Interconnect::take(
-            &mut self.wire,
-            node,
-            Class::Request,
-            &mut self.agenda,
-        ) {
+        while let Some(datagram) =
+            Interconnect::take(&mut self.wire, node, Class::Request, &mut self.agenda)
+        {
             let until = self.stations[node as usize].arrive(now, datagram, &host);
             if let Some(until) = until {
                 self.agenda.schedule(until, Entry::Worked { node });
@@ -396,10 +393,7 @@ impl Fabric for Called<'_> {
         self.node_mut().register(bytes)
     }
 
-    fn register_own(
-        &mut self,
-        memory: Arc<dyn Memory>,
-    ) -> Result<RegionId, RegisterError> {
+    fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
         self.node_mut().register_own(memory)
     }
 
@@ -450,10 +444,7 @@ impl Fabric for Called<'_> {
         self.node_mut().import(endpoint, name, key)
     }
 
-    fn window(
-        &self,
-        remote: RemoteId,
-    ) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
         self.node().window(remote)
     }
 

@@ -149,7 +149,8 @@ impl Network {
     pub(super) fn cut_losses(&self) -> Vec<Loss> {
         let ports = self.topology.ports();
         let of = |(&output, &frames): (&u32, &u64)| {
-            let (from, to) = (output / ports, self.topology.neighbour(output / ports, output % ports));
+            let (from, to) =
+                (output / ports, self.topology.neighbour(output / ports, output % ports));
             Loss { place: format!("link from router {from} to router {to}"), frames }
         };
         self.cuts.lost.iter().map(of).collect()
