@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::url::{OpenError, ethernet_keys};
+use super::url_parts::{Keys, OpenError, keys_behind};
 use crate::Duration;
 use crate::core::fault::Fault;
 use crate::net::ethernet::cluster::{self, HostCost};
 use crate::net::ethernet::{Config, Faults, Forwarding, Pause};
 
 /// The keys of a URL, in the order of the manual.
-pub(super) const KEYS: &str = "nodes, rate, mtu, queue, forwarding, pause, xoff, xon, mark, cable, \
+const KEYS: &str = "nodes, rate, mtu, queue, forwarding, pause, xoff, xon, mark, cable, \
                                switch, cpu-frame, cpu-byte, seed, fault, dump";
 /// The default number of nodes of a URL. A choice.
 const NODES: u32 = 2;
@@ -166,6 +166,11 @@ fn rate_of(text: &str) -> Option<u64> {
     };
     let rate = number.parse::<f64>().ok()? * unit;
     (rate >= 1.0 && rate <= 1e15).then_some(rate as u64)
+}
+
+/// Returns the keys of a URL.
+pub(super) fn ethernet_keys(url: &str) -> Result<Keys<'_>, OpenError> {
+    keys_behind(url, "sim:ethernet", KEYS)
 }
 
 /// The cluster of a URL, with its number of nodes.

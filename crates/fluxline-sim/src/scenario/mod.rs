@@ -10,6 +10,7 @@ mod page;
 mod run;
 mod sci;
 pub mod url;
+mod url_parts;
 
 use fluxline_toml::{Places, TomlText};
 use serde::{Deserialize, Serialize};

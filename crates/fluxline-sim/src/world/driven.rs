@@ -12,9 +12,7 @@ use fluxline_core::fabric::{
 };
 
 use super::moments::moment;
-use super::nodes::Nodes;
-use super::platform::Platform;
-use super::world::World;
+use super::nodes::Drivers;
 use crate::Duration;
 use crate::fabric::adapter::Hands;
 use crate::fabric::driver::{Driver, ENDPOINTS_MAX, REGIONS_MAX};
@@ -26,17 +24,14 @@ pub(super) const REGION_BYTES_MAX: u64 = 1 << 40;
 const WINDOW_PS_PER_BYTE: u64 = 12_500;
 
 /// A node with its world.
-pub struct Driven<'a, A: Platform> {
+pub struct Driven<'a> {
     /// The world.
-    pub world: &'a mut World<A>,
+    pub world: &'a mut dyn Drivers,
     /// The number of the node.
     pub node: usize,
 }
 
-impl<A: Platform> Driven<'_, A>
-where
-    A::Wire: Send,
-{
+impl Driven<'_> {
     /// Lets the driver do something, and settles what follows.
     fn act<T>(&mut self, work: impl FnOnce(&mut Driver, &mut dyn Hands) -> T) -> T {
         let stored = self.world.through_windows(self.node).swap(0, Ordering::Relaxed);
@@ -51,12 +46,9 @@ where
     }
 }
 
-impl<A: Platform> Fabric for Driven<'_, A>
-where
-    A::Wire: Send,
-{
+impl Fabric for Driven<'_> {
     fn capabilities(&self) -> &Capabilities {
-        &self.world.capabilities
+        self.world.capabilities()
     }
 
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
@@ -186,7 +178,7 @@ where
 
     /// The node's handle counts; these stay zero.
     fn counters(&self) -> &WorkCounters {
-        &self.world.uncounted
+        self.world.uncounted()
     }
 
     fn now(&self) -> Moment {

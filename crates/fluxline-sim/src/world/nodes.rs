@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use fluxline_core::Moment;
-use fluxline_core::fabric::Fabric;
+use fluxline_core::fabric::{
+    AccessError, Capabilities, Completion, Fabric, Memory, RegionId, WorkCounters,
+};
 
 use crate::core::dump::{Dump, Written};
 use crate::core::interconnect::Loss;
@@ -105,4 +109,28 @@ pub trait Nodes: Send {
 
     /// Ends the dump, if there is one.
     fn end_dump(&mut self) -> io::Result<Option<Written>>;
+}
+
+/// A world whose nodes have drivers.
+pub trait Drivers: Nodes {
+    /// Returns the capabilities of its nodes.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Returns the counters of a node without its handle: zero.
+    fn uncounted(&self) -> &WorkCounters;
+
+    /// Returns the bytes that a node stored through windows since they were charged.
+    fn through_windows(&self, node: usize) -> &Arc<AtomicU64>;
+
+    /// Returns the next completion for a node's program.
+    fn next_completion(&mut self, node: usize) -> Option<Completion>;
+
+    /// Returns the memory of a node's own region.
+    fn region_words(&self, node: usize, region: RegionId) -> Result<Arc<dyn Memory>, AccessError>;
+
+    /// Returns the memory of the region at an address of a node.
+    fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>>;
+
+    /// Returns a node's driver.
+    fn driver(&self, node: usize) -> &Driver;
 }

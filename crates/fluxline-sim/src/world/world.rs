@@ -19,7 +19,7 @@ use super::driven::Driven;
 use super::dump_file::DumpFile;
 use super::machine::Machine;
 use super::moments::{instant, moment};
-use super::nodes::{NodeState, Nodes};
+use super::nodes::{Drivers, NodeState, Nodes};
 use super::platform::{Due, Entry, Platform};
 use super::waking::Waking;
 use crate::core::dump::{Dump, Written};
@@ -48,7 +48,7 @@ pub struct World<A: Platform> {
     /// The capabilities of its nodes.
     pub(super) capabilities: Capabilities,
     /// The counters of a node without its handle.
-    pub(super) uncounted: WorkCounters,
+    uncounted: WorkCounters,
     /// Makes the adapter of a node that starts again; `None`: no node can.
     renew: Option<Renew<A>>,
 }
@@ -142,41 +142,6 @@ impl<A: Platform> World<A> {
         self.waking.wake(node);
         self.touched.insert(node);
         true
-    }
-
-    pub(super) fn through_windows(&self, node: usize) -> &Arc<AtomicU64> {
-        &self.machines[node].through_windows
-    }
-
-    /// Returns the next completion for a node's program.
-    pub(super) fn next_completion(&mut self, node: usize) -> Option<Completion> {
-        let driver = &mut self.machines[node].driver;
-        let completion = driver.next_completion(self.agenda.now());
-        if completion.is_some() {
-            self.waking.note(node as u32, driver);
-        }
-        completion
-    }
-
-    /// Returns the memory of a node's own region.
-    pub(super) fn region_words(
-        &self,
-        node: usize,
-        region: RegionId,
-    ) -> Result<Arc<dyn Memory>, AccessError> {
-        self.machines[node].memory.region(region).map(|region| Arc::clone(&region.words))
-    }
-
-    /// Returns the memory of the region at an address of a node.
-    pub(super) fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>> {
-        let memory = &self.machines.get(node as usize)?.memory;
-        let (region, _) = memory.find(offset)?;
-        memory.region(region).ok().map(|region| Arc::clone(&region.words))
-    }
-
-    /// Returns a node's driver.
-    pub(super) fn driver(&self, node: usize) -> &Driver {
-        &self.machines[node].driver
     }
 
     /// Does what follows at this moment, until nothing does.
@@ -330,6 +295,46 @@ where
             (Some(file), Some(dump)) => file.finish(dump).map(Some),
             _ => Ok(None),
         }
+    }
+}
+
+impl<A: Platform> Drivers for World<A>
+where
+    A::Wire: Send,
+{
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn uncounted(&self) -> &WorkCounters {
+        &self.uncounted
+    }
+
+    fn through_windows(&self, node: usize) -> &Arc<AtomicU64> {
+        &self.machines[node].through_windows
+    }
+
+    fn next_completion(&mut self, node: usize) -> Option<Completion> {
+        let driver = &mut self.machines[node].driver;
+        let completion = driver.next_completion(self.agenda.now());
+        if completion.is_some() {
+            self.waking.note(node as u32, driver);
+        }
+        completion
+    }
+
+    fn region_words(&self, node: usize, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        self.machines[node].memory.region(region).map(|region| Arc::clone(&region.words))
+    }
+
+    fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>> {
+        let memory = &self.machines.get(node as usize)?.memory;
+        let (region, _) = memory.find(offset)?;
+        memory.region(region).ok().map(|region| Arc::clone(&region.words))
+    }
+
+    fn driver(&self, node: usize) -> &Driver {
+        &self.machines[node].driver
     }
 }
 

@@ -1,7 +1,9 @@
 //! Ethernet as an [`Interconnect`]: its frames are datagrams.
 
+use std::collections::BTreeMap;
+
 use super::datagram::Datagram;
-use super::link::{Content, Entry};
+use super::link::{Content, Entry, Link};
 use super::network::Network;
 use super::tap::Tap;
 use crate::core::agenda::Schedule;
@@ -45,7 +47,7 @@ impl Interconnect for Network {
     /// Each frame is in a queue, on a cable, delivered or lost, and each datagram has its parts.
     fn conserve(&self) -> Result<(), String> {
         let mut under_way = 0_u64;
-        let mut open = std::collections::BTreeMap::new();
+        let mut open = BTreeMap::new();
         for (number, link) in (0_usize..).zip(&self.links) {
             let on_cable = link.flights.iter().map(|flight| &flight.frame);
             for frame in link.queue.iter().chain(on_cable) {
@@ -97,7 +99,7 @@ impl Interconnect for Network {
     /// The switch has the number behind the last node.
     fn links(&self) -> Vec<LinkUse> {
         let switch = self.config.nodes;
-        let of = |(number, link): (u32, &super::link::Link)| {
+        let of = |(number, link): (u32, &Link)| {
             let node = self.node_of(number);
             let (from, to) = if number < switch { (node, switch) } else { (switch, node) };
             LinkUse { from, to, busy: link.busy }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::config::Config;
+use super::config::{Config, Forwarding};
 use super::framing::{GAP_BYTES, HEADER_BYTES, PREAMBLE_BYTES};
 use crate::{Duration, Instant};
 
@@ -237,8 +237,8 @@ impl Link {
 /// Returns the time from which the switch can forward a frame that began at `began`.
 fn switch_has_it(began: Instant, tail_at: Instant, config: &Config) -> Instant {
     match config.forwarding {
-        super::Forwarding::StoreAndForward => tail_at,
-        super::Forwarding::CutThrough => {
+        Forwarding::StoreAndForward => tail_at,
+        Forwarding::CutThrough => {
             let header = config.byte_time().times(PREAMBLE_BYTES + HEADER_BYTES);
             began + header + config.cable
         }

@@ -15,6 +15,7 @@
 //! Sources: IEEE 802.3-2018, clauses 3 (frames), 4.4.2 (gap), 31 and annex 31B (pause); RFC 791
 //! (fragments), RFC 3168 (marks). docs/simulation/ethernet.md has the equations and the limits.
 
+mod carried;
 pub mod cluster;
 pub mod config;
 mod counters;
@@ -25,13 +26,10 @@ mod link;
 mod messages;
 mod network;
 mod pause;
-mod port;
 mod slab;
-mod station;
 mod tap;
 #[cfg(test)]
 mod tests;
-mod world;
 
 pub use config::{Config, ConfigError, Faults, Forwarding, Pause};
 pub use counters::Counters;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use fluxline_core::random::Draw;
 
+use super::carried::Carried;
 use super::config::{Config, ConfigError, Forwarding};
 use super::counters::{Counters, PortLosses};
 use super::datagram::{Datagram, Payload};
@@ -15,19 +16,6 @@ use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Refusal, Refused, Report, SendId};
-
-/// A datagram under way.
-#[derive(Clone, Debug)]
-pub(super) struct Carried {
-    pub datagram: Datagram,
-    pub send: SendId,
-    /// Parts that have neither arrived nor were lost.
-    pub open: u32,
-    /// Parts that have not left the card.
-    unsent: u32,
-    /// A part was lost, and the loss is reported.
-    is_lost: bool,
-}
 
 /// A node's machine and its cable.
 #[derive(Clone, Copy, Debug, Default)]

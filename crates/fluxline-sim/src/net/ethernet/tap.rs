@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 
 use fluxline_core::roce::UDP_PORT;
 
+use super::carried::Carried;
 use super::config::Config;
 use super::datagram::{Datagram, Payload};
 use super::framing::{FCS_BYTES, FRAME_BYTES_MIN, IP_BYTES, UDP_BYTES, part};
 use super::link::{Content, Frame};
-use super::network::Carried;
 use super::slab::Slab;
 use crate::Instant;
 use crate::core::dump::{self, Dump, Interface};

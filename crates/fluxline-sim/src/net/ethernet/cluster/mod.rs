@@ -2,15 +2,12 @@
 
 use super::config::{Config as NetworkConfig, ConfigError};
 use super::network::Network;
-pub use super::port::Buffers;
+pub use super::port::{Buffers, LINK};
 use super::station::Common;
 pub use super::station::HostCost;
 use super::world::World;
 use crate::core::fault::{Fault, FaultKind};
 use crate::world::Cluster;
-
-/// The name of the link.
-pub const LINK: &str = "sim:ethernet";
 
 /// The configuration of a cluster.
 #[derive(Clone, Debug, PartialEq)]

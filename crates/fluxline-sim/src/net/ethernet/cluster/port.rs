@@ -7,11 +7,13 @@ use fluxline_core::Moment;
 use fluxline_core::port::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
 use fluxline_core::roce::UDP_PORT;
 
-use super::config::Config;
-use super::datagram::{Datagram, Payload, Udp};
-use super::framing::{IP_BYTES, UDP_BYTES};
-use super::tap::{ip_address, node_of_address};
+use crate::net::ethernet::config::Config;
+use crate::net::ethernet::datagram::{Datagram, Payload, Udp};
+use crate::net::ethernet::framing::{IP_BYTES, UDP_BYTES};
+use crate::net::ethernet::tap::{ip_address, node_of_address};
 
+/// The name of the link.
+pub const LINK: &str = "sim:ethernet";
 /// Frames given out in one call.
 const BATCH_FRAMES: usize = 64;
 
@@ -64,7 +66,7 @@ impl StationPort {
     pub fn new(node: u32, config: &Config, buffers: Buffers) -> StationPort {
         let frame_bytes_max = (u64::from(config.mtu) - IP_BYTES - UDP_BYTES) as usize;
         let limits = PortLimits {
-            port: super::cluster::LINK,
+            port: LINK,
             frame_bytes_max,
             receive_buffer_bytes: buffers.receive_bytes,
             frame_cost: 0,

@@ -16,8 +16,8 @@ use fluxline_core::fabric::{
     Slice, Work, WorkCounters,
 };
 
-use super::link;
-use super::network::Network;
+use crate::net::ethernet::link;
+use crate::net::ethernet::network::Network;
 use super::port::StationPort;
 use super::station::{Common, Held, Station, address_of};
 use crate::core::dump::{Dump, Written};

@@ -9,8 +9,8 @@ use fluxline_core::random::Draw;
 use fluxline_core::roce::UDP_PORT;
 use fluxline_core::{Moment, Span};
 
-use super::config::Config;
-use super::datagram::{Datagram, Payload};
+use crate::net::ethernet::config::Config;
+use crate::net::ethernet::datagram::{Datagram, Payload};
 use super::port::{Buffers, StationPort};
 use crate::{Duration, Instant};
 
