@@ -419,7 +419,7 @@ fn a_dump_has_real_frames_that_readers_of_captures_understand() {
         .expect("room");
     assert_eq!(joined.done(1).1, Status::Done);
     let written = cluster.end_dump().expect("written").expect("begun");
-    assert!(written.packets > 30 && written.left_out == 0, "{written:?}");
+    assert!(written.packets > 20 && written.left_out == 0, "{written:?}");
     let fields = ["frame.protocols", "ip.checksum.status", "infiniband.bth.opcode", "ip.src"];
     let mut command = Command::new("tshark");
     command.args(["-r", &file.display().to_string(), "-o", "ip.check_checksum:TRUE"]);

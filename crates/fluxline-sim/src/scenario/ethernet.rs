@@ -33,9 +33,9 @@ pub enum ForwardingName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switched {
-    /// True.
+    /// It is switched on.
     On,
-    /// False.
+    /// It is switched off.
     #[default]
     Off,
 }

@@ -1,11 +1,17 @@
 //! Clusters of nodes on Ethernet: the configuration, and the world that is built of it.
 
+mod port;
+mod station;
+mod world;
+
+pub use port::{Buffers, LINK};
+pub use station::HostCost;
+
+use station::Common;
+use world::World;
+
 use super::config::{Config as NetworkConfig, ConfigError};
 use super::network::Network;
-pub use super::port::{Buffers, LINK};
-use super::station::Common;
-pub use super::station::HostCost;
-use super::world::World;
 use crate::core::fault::{Fault, FaultKind};
 use crate::world::Cluster;
 

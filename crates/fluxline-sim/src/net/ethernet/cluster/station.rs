@@ -9,9 +9,9 @@ use fluxline_core::random::Draw;
 use fluxline_core::roce::UDP_PORT;
 use fluxline_core::{Moment, Span};
 
+use super::port::{Buffers, StationPort};
 use crate::net::ethernet::config::Config;
 use crate::net::ethernet::datagram::{Datagram, Payload};
-use super::port::{Buffers, StationPort};
 use crate::{Duration, Instant};
 
 /// The work of a node's processor for each frame, sent or received. A first model: one core does

@@ -16,14 +16,14 @@ use fluxline_core::fabric::{
     Slice, Work, WorkCounters,
 };
 
-use crate::net::ethernet::link;
-use crate::net::ethernet::network::Network;
 use super::port::StationPort;
 use super::station::{Common, Held, Station, address_of};
 use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
 use crate::core::interconnect::{Class, Interconnect, Loss, Refusal, Report};
 use crate::fabric::adapter::Counts;
+use crate::net::ethernet::link;
+use crate::net::ethernet::network::Network;
 use crate::world::dump_file::DumpFile;
 use crate::world::moments::{instant, moment};
 use crate::world::{NodeState, Nodes};
