@@ -165,7 +165,7 @@ fn rate_of(text: &str) -> Option<u64> {
         _ => return None,
     };
     let rate = number.parse::<f64>().ok()? * unit;
-    (rate >= 1.0 && rate <= 1e15).then_some(rate as u64)
+    (1.0..=1e15).contains(&rate).then_some(rate as u64)
 }
 
 /// Returns the keys of a URL.

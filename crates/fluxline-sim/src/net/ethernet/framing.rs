@@ -100,7 +100,7 @@ mod tests {
                     let part = part(payload, mtu, index);
                     assert_eq!(part.offset, next, "mtu {mtu}, payload {payload}");
                     assert!(part.bytes + 20 <= mtu && part.bytes > 0);
-                    assert!(!part.has_more || part.bytes % 8 == 0);
+                    assert!(!part.has_more || part.bytes.is_multiple_of(8));
                     assert_eq!(part.has_more, index + 1 < parts(payload, mtu));
                     next += part.bytes;
                 }
