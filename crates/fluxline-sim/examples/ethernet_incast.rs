@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let network = Network::new(Config { pause, ..config })?;
             let (traffic, settings) = (Traffic::new(plan)?, Settings::default());
             let mut model = Loaded::new(network, Messages, traffic, &settings, &mut agenda);
-            let ms = |count| fluxline_sim::Duration::from_us(1000 * count);
+            let ms = |count: u64| fluxline_sim::Duration::from_us(1000 * count);
             let limits = Limits { warm_up_first: ms(1), warm_up_max: ms(4), measured: ms(20) };
             let outcome = measure(&mut model, &mut agenda, &limits)?;
             println!(
