@@ -142,8 +142,8 @@ impl Interconnect for TokenBus {
     fn fault(&mut self, kind: FaultKind, _: &mut impl Schedule<Bus>) -> bool {
         match kind {
             FaultKind::Power(node) | FaultKind::Cable(node) => self.dark.insert(node),
-            FaultKind::Repair(node) => self.dark.remove(&node),
-            FaultKind::Host(_) => false,
+            FaultKind::Repair(node) | FaultKind::Restart(node) => self.dark.remove(&node),
+            _ => false,
         }
     }
 
@@ -160,8 +160,9 @@ impl Interconnect for TokenBus {
 
 /// Makes nodes on the bus, as in any other cluster.
 pub fn cluster(nodes: u32, faults: &[Fault]) -> Cluster {
-    let card = |node| Courier::<TokenBus>::new(node, Times::default());
-    let mut world = World::new(TokenBus::new(nodes), (0..nodes).map(card));
+    let card = |node, starts| Courier::<TokenBus>::of_life(node, Times::default(), starts);
+    let cards = (0..nodes).map(|node| card(node, 1));
+    let mut world = World::new(TokenBus::new(nodes), cards).restarting(card);
     faults.iter().for_each(|&fault| world.plan_fault(fault));
     Cluster::of(world, "sim:token-bus", u64::MAX)
 }

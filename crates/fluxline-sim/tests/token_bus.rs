@@ -4,8 +4,8 @@
 #[path = "../examples/token_bus.rs"]
 mod token_bus;
 
-use fluxline_core::fabric::conformance::{Joined, Pair};
-use fluxline_core::fabric::{Level, Local, Status, Target, Work};
+use fluxline_core::fabric::conformance::{Joined, Pair, Side};
+use fluxline_core::fabric::{Completion, Level, Local, Status, Target, Work};
 use fluxline_core::{Moment, Span, conformance};
 use fluxline_sim::core::fault::Fault;
 use fluxline_sim::world::Cluster;
@@ -18,7 +18,7 @@ fn pair_of(cluster: &Cluster) -> Pair {
         left: Box::new(cluster.node(0)),
         right: Box::new(cluster.node(1)),
         right_name: "1".into(),
-        right_again: None,
+        right_again: None, // the tests below start nodes again
         now: Box::new(move || {
             now = now + Span::from_ns(20_000);
             now
@@ -83,4 +83,36 @@ fn messages_to_a_node_that_the_bus_does_not_reach_are_lost_and_counted() {
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let nothing = point(8, 0.3, &faults(&all)).expect("it runs");
     assert_eq!((nothing.messages, nothing.source_jain), (0, None), "nothing is not fair");
+}
+
+#[test]
+fn a_node_starts_again_with_empty_memory_and_its_peers_connect_anew() {
+    for texts in [["host:1@5ms", "restart:1@6ms"], ["power:1@5ms", "restart:1@200ms"]] {
+        let cluster = cluster(3, &faults(&texts));
+        let mut joined = Joined::new(pair_of(&cluster));
+        let (_, old) = joined.shared("samples", 4096);
+        joined
+            .pair
+            .left
+            .post(joined.left, 1, put(&[7; 4096], Target { remote: old, offset: 0 }))
+            .expect("room");
+        assert_eq!(joined.done(1).1, Status::Done);
+        let broken = joined.wait(Side::Left, |what| match *what {
+            Completion::Broken { status, .. } => Some(status),
+            _ => None,
+        });
+        assert_eq!(broken, Status::PeerGone, "{texts:?}");
+        while cluster.starts(1) < 2 {
+            joined.turn();
+        }
+        joined.connect_again();
+        // The name is free: nothing of the former life is left.
+        let (region, remote) = joined.shared("samples", 4096);
+        assert_eq!(joined.bytes(region, 0, 4096), [0; 4096]);
+        let to = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, 2, put(&[9; 4096], to)).expect("room");
+        assert_eq!(joined.done(2).1, Status::Done);
+        assert_eq!(joined.bytes(region, 0, 4096), [9; 4096]);
+        cluster.check_conservation().expect("each frame is somewhere");
+    }
 }

@@ -8,6 +8,7 @@
 //! | `shm://GROUP/NODE` | shared memory of this host |
 //! | `udp://ADDRESS[:PORT][/NAME]` | RoCEv2 over a UDP socket |
 //! | `xdp://INTERFACE[:PORT][/NAME]` | RoCEv2 past the kernel (AF_XDP) |
+//! | `sim:ethernet/WORLD/NODE?nodes=N` | the same endpoint as `udp://`, on a simulated switch |
 //! | `sim:sci/WORLD/NODE?nodes=N` | a simulated network in virtual time; a thread for each node |
 //!
 //! [`open_threads`] opens several nodes at one address, each for a thread of its own.

@@ -45,7 +45,7 @@ fn ports(count: usize) -> Vec<u16> {
 }
 
 #[test]
-fn the_sums_of_two_and_of_three_nodes_are_equal_on_shared_memory_udp_and_sci() {
+fn the_sums_of_two_and_of_three_nodes_are_equal_on_every_link() {
     for nodes in [2, 3] {
         let expected = sum_of(nodes);
         let ports = ports(nodes);
@@ -59,25 +59,31 @@ fn the_sums_of_two_and_of_three_nodes_are_equal_on_shared_memory_udp_and_sci() {
             let url = |node| format!("sim:sci/same-{nodes}/{node}?nodes={nodes}&model={model}");
             assert_eq!(agreed(&run(&urls(nodes, url))), expected, "{model}, {nodes} nodes");
         }
+        for keys in ["rate=10G", "rate=1G&mtu=9000&forwarding=cut", "fault=loss:0.05&cpu-frame=900"]
+        {
+            let url = |node| format!("sim:ethernet/wire-{nodes}/{node}?nodes={nodes}&{keys}");
+            assert_eq!(agreed(&run(&urls(nodes, url))), expected, "{keys}, {nodes} nodes");
+        }
     }
     assert_ne!(sum_of(2), sum_of(3));
 }
 
 #[test]
 fn in_virtual_time_every_moment_repeats_with_its_seed() {
-    let run_with = |seed: u64| {
-        let names = ["board", "builder", "monitor"];
-        run(&urls(3, |node| {
-            let keys = format!("nodes=3&model=lc2&fault=bits:1e-5&seed={seed}");
-            format!("sim:sci/repeated/{}?{keys}", names[node])
-        }))
-    };
-    let first = run_with(7);
-    assert!(first.iter().all(|of| of.moments.len() > 10 && of.moments.is_sorted()));
-    for _ in 0..3 {
-        assert_eq!(run_with(7), first);
+    for (network, keys) in [("sci", "model=lc2&fault=bits:1e-5"), ("ethernet", "fault=loss:0.05")] {
+        let run_with = |seed: u64| {
+            let names = ["board", "builder", "monitor"];
+            run(&urls(3, |node| {
+                format!("sim:{network}/repeated/{}?nodes=3&{keys}&seed={seed}", names[node])
+            }))
+        };
+        let first = run_with(7);
+        assert!(first.iter().all(|of| of.moments.len() > 10 && of.moments.is_sorted()));
+        for _ in 0..3 {
+            assert_eq!(run_with(7), first, "{network}");
+        }
+        assert_ne!(run_with(8), first, "{network}: another seed, other losses");
     }
-    assert_ne!(run_with(8), first, "another seed, other wrong bits");
 }
 
 #[test]

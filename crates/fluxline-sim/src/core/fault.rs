@@ -22,38 +22,82 @@ pub enum FaultKind {
     Cable(u32),
     /// The cable behind a node is plugged in again.
     Repair(u32),
+    /// A machine that crashed or lost its power starts again, with empty memory.
+    Restart(u32),
+    /// The link between two routers is cut, in both directions.
+    CutLink {
+        /// The one end.
+        from: u32,
+        /// The other end.
+        to: u32,
+    },
+    /// The link between two routers works again.
+    MendLink {
+        /// The one end.
+        from: u32,
+        /// The other end.
+        to: u32,
+    },
 }
 
 /// The forms of a fault that [`Fault::parse`] reads.
-pub const FORMS: &str = "host:3@1ms, power:3@1ms, cable:3@1ms or repair:3@2ms";
+pub const FORMS: &str = "host:3@1ms, power:3@1ms, restart:3@2ms, cable:3@1ms, repair:3@2ms, \
+                         or between routers cut:3-4@1ms and mend:3-4@2ms";
 
 impl FaultKind {
-    /// Returns the node.
+    /// Returns the node; of a link between routers its one end.
     #[must_use]
     pub fn node(self) -> u32 {
         match self {
             FaultKind::Host(node)
             | FaultKind::Power(node)
             | FaultKind::Cable(node)
-            | FaultKind::Repair(node) => node,
+            | FaultKind::Repair(node)
+            | FaultKind::Restart(node)
+            | FaultKind::CutLink { from: node, .. }
+            | FaultKind::MendLink { from: node, .. } => node,
+        }
+    }
+
+    /// Returns the largest number of a node or router that it names.
+    #[must_use]
+    pub fn last_node(self) -> u32 {
+        match self {
+            FaultKind::CutLink { from, to } | FaultKind::MendLink { from, to } => from.max(to),
+            other => other.node(),
+        }
+    }
+
+    /// Reads `KIND:NODE`, or `KIND:ROUTER-ROUTER`.
+    fn parse(text: &str) -> Option<FaultKind> {
+        let (kind, place) = text.split_once(':')?;
+        if let Some((from, to)) = place.split_once('-') {
+            let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+            return match kind {
+                "cut" => Some(FaultKind::CutLink { from, to }),
+                "mend" => Some(FaultKind::MendLink { from, to }),
+                _ => None,
+            };
+        }
+        let node = place.parse().ok()?;
+        match kind {
+            "host" => Some(FaultKind::Host(node)),
+            "power" => Some(FaultKind::Power(node)),
+            "cable" => Some(FaultKind::Cable(node)),
+            "repair" => Some(FaultKind::Repair(node)),
+            "restart" => Some(FaultKind::Restart(node)),
+            _ => None,
         }
     }
 }
 
 impl Fault {
-    /// Reads `KIND:NODE@TIME`, for example `host:3@1ms`; `None`: it has another form.
+    /// Reads `KIND:NODE@TIME`, for example `host:3@1ms`, or `cut:3-4@1ms` for a link; `None`: it has
+    /// another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Fault> {
-        let (kind, rest) = text.split_once(':')?;
-        let (node, time) = rest.split_once('@')?;
-        let node = node.parse().ok()?;
-        let kind = match kind {
-            "host" => FaultKind::Host(node),
-            "power" => FaultKind::Power(node),
-            "cable" => FaultKind::Cable(node),
-            "repair" => FaultKind::Repair(node),
-            _ => return None,
-        };
+        let (kind, time) = text.split_once('@')?;
+        let kind = FaultKind::parse(kind)?;
         let digits = time.trim_end_matches(|of: char| of.is_ascii_alphabetic());
         let number: u64 = digits.parse().ok()?;
         let unit_ps: u64 = match &time[digits.len()..] {
@@ -77,6 +121,12 @@ mod tests {
         let fault = Fault::parse("cable:12@3us").expect("a fault");
         assert_eq!((fault.kind, fault.at.as_ps()), (FaultKind::Cable(12), 3_000_000));
         for wrong in ["", "host", "host:1", "host:@1ms", "host:1@", "host:1@1", "fire:1@1ms"] {
+            assert_eq!(Fault::parse(wrong), None, "{wrong}");
+        }
+        let fault = Fault::parse("cut:3-14@2ns").expect("a fault");
+        assert_eq!(fault.kind, FaultKind::CutLink { from: 3, to: 14 });
+        assert_eq!((fault.kind.node(), fault.kind.last_node()), (3, 14));
+        for wrong in ["cut:3@1ms", "mend:3-@1ms", "host:3-4@1ms", "cut:3-4-5@1ms"] {
             assert_eq!(Fault::parse(wrong), None, "{wrong}");
         }
         for wrong in ["host:-1@1ms", "host:1@1h", "host:1@1.5ms", "host:1@99999999999999999999s"] {

@@ -95,6 +95,15 @@ pub struct LinkUse {
     pub busy: Duration,
 }
 
+/// Frames that a network lost at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The place, such as `queue of port 3`.
+    pub place: String,
+    /// The number of frames.
+    pub frames: u64,
+}
+
 /// A network that carries frames between numbered nodes.
 pub trait Interconnect {
     /// The unit that it carries.
@@ -161,6 +170,11 @@ pub trait Interconnect {
     /// Returns the number of frame-link-hops since the start.
     fn hops(&self) -> u64 {
         0
+    }
+
+    /// Returns the places that have lost frames since the start.
+    fn losses(&self) -> Vec<Loss> {
+        Vec::new()
     }
 
     /// Reads the memory that `entry` will need soon, as `Model::touch` does.

@@ -192,6 +192,12 @@ pub trait Adapter {
     where
         E: From<Self::Step> + From<<Self::Wire as Interconnect>::Entry>;
 
+    /// Forgets a peer that has started again; jobs for its former life end as lost. Worlds call it
+    /// only if their nodes can start again.
+    fn forget(&mut self, peer: u32) {
+        let _ = peer;
+    }
+
     /// Stops: the node crashed. Nothing more leaves it, and nothing is answered.
     fn die(&mut self);
 

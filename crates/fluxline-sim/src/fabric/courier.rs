@@ -167,6 +167,8 @@ pub struct Courier<W> {
     bus: Bus,
     processor_free: Instant,
     lines: BTreeMap<u32, Line>,
+    /// The requests to each peer have higher numbers.
+    first_request: RequestId,
     answered: BTreeMap<u32, Answered>,
     /// Frames on the bus, in either direction.
     crossing: BTreeMap<u64, Frame>,
@@ -195,6 +197,7 @@ impl<W> Courier<W> {
             bus: Bus::new(times.bus),
             processor_free: Instant::START,
             lines: BTreeMap::new(),
+            first_request: 0,
             answered: BTreeMap::new(),
             crossing: BTreeMap::new(),
             crossings: 0,
@@ -207,6 +210,14 @@ impl<W> Courier<W> {
             counts: Counts::default(),
             wire: PhantomData,
         }
+    }
+
+    /// Makes the adapter of a node that has started as many times by now. Its numbers are above
+    /// those of the former lives, so that late frames and steps of these match nothing.
+    #[must_use]
+    pub fn of_life(number: u32, times: Times, starts: u32) -> Courier<W> {
+        let first = u64::from(starts.saturating_sub(1)) << 32;
+        Courier { crossings: first, first_request: first, ..Courier::new(number, times) }
     }
 
     fn step(&self, what: What) -> Step {
@@ -233,7 +244,7 @@ impl<W> Courier<W> {
         if line.errands.is_empty() {
             return;
         }
-        line.request += 1;
+        line.request = line.request.max(self.first_request) + 1;
         line.began = agenda.now();
         self.counts.requester.begun += 1;
         self.processor_free = self.processor_free.max(agenda.now()) + self.times.call;
@@ -296,9 +307,15 @@ impl<W> Courier<W> {
         self.counts.requester.given_up += 1;
         self.gone.insert(peer);
         self.reports.push_back(Report::PeerGone { peer });
-        let jobs = self.lines.remove(&peer).into_iter().flat_map(|line| line.errands);
+        self.end_all(peer);
+    }
+
+    /// Ends all errands to a peer as lost.
+    fn end_all(&mut self, peer: u32) {
+        let errands = self.lines.get_mut(&peer).map(|line| std::mem::take(&mut line.errands));
         let lost = |job| Report::Ended { job, result: Err(Failure::Lost) };
-        self.reports.extend(jobs.filter_map(|errand| errand.job).map(lost));
+        let jobs = errands.into_iter().flatten().filter_map(|errand| errand.job);
+        self.reports.extend(jobs.map(lost));
     }
 
     /// Acts on a frame that has come into memory.
@@ -482,6 +499,11 @@ impl<W: Interconnect<Frame = Frame>> Adapter for Courier<W> {
                 }
             }
         }
+    }
+
+    fn forget(&mut self, peer: u32) {
+        self.gone.remove(&peer);
+        self.end_all(peer);
     }
 
     fn die(&mut self) {

@@ -75,6 +75,9 @@ pub enum InterruptError {
         /// The last.
         last: usize,
     },
+    /// The network has none.
+    #[error("nodes of this network have no remote interrupts: use sim:sci, or a put that notifies")]
+    Unsupported,
     /// It is there already.
     #[error("interrupt {number} was created before: use it, or remove it first")]
     Taken {

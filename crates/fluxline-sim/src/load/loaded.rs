@@ -572,6 +572,16 @@ impl<C: Carrier> Loaded<C> {
             }
         }
         self.network.fault(kind, agenda);
+        if let FaultKind::Restart(node) = kind
+            && self.crashed.remove(&node)
+        {
+            // The workload counts from the end of the quiet time.
+            let passed = agenda.now().since(Instant::START).as_ps();
+            let now = Instant::from_ps(passed.saturating_sub(self.quiet.as_ps()));
+            self.traffic.restarted(node, now);
+            self.plan_next(node, agenda);
+            self.send_waiting(node, agenda);
+        }
     }
 }
 

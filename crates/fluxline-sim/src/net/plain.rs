@@ -132,8 +132,10 @@ impl<T> Interconnect for PlainLink<T> {
     fn fault(&mut self, kind: FaultKind, _: &mut impl Schedule<Entry>) -> bool {
         match kind {
             FaultKind::Power(node) | FaultKind::Cable(node) => self.cut_off.insert(node),
-            FaultKind::Repair(node) => self.cut_off.remove(&node),
-            FaultKind::Host(_) => return false,
+            FaultKind::Repair(node) | FaultKind::Restart(node) => self.cut_off.remove(&node),
+            FaultKind::Host(_) | FaultKind::CutLink { .. } | FaultKind::MendLink { .. } => {
+                return false;
+            }
         };
         true
     }

@@ -5,6 +5,7 @@ use fluxline_toml::LoadError;
 use super::network::{DIMENSIONS_MAX, PORTS_MAX};
 use super::{Kind, PatternName, Scenario};
 use crate::core::fault::{Fault, FaultKind};
+use crate::net::ethernet::framing;
 
 /// The reason why a scenario is rejected, in one sentence: the mistake, its location and the
 /// correction.
@@ -31,6 +32,8 @@ const TIME_US_MAX: f64 = 1e7;
 const PACKETS_MAX: u32 = 1 << 16;
 /// Largest payload of a message \[byte\].
 const BYTES_MAX: u32 = 1 << 20;
+/// Largest payload of a UDP datagram \[byte\].
+const DATAGRAM_BYTES_MAX: u32 = framing::UDP_PAYLOAD_BYTES_MAX as u32;
 
 impl Scenario {
     pub(super) fn check(&self) -> Result<(), Refused> {
@@ -75,7 +78,14 @@ impl Scenario {
                 within(key, f64::from(count), least, 4096.0)?;
             }
         }
-        Ok(())
+        self.check_ethernet()
+    }
+
+    fn check_ethernet(&self) -> Result<(), Refused> {
+        match self.network.kind {
+            Kind::Ethernet => self.ethernet_config().map(|_| ()),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn check_size(&self) -> Result<(), Refused> {
@@ -156,6 +166,15 @@ impl Scenario {
         for size in &self.sizes() {
             within("traffic.bytes", f64::from(size.bytes), 1.0, f64::from(BYTES_MAX))?;
             within("a weight in traffic.sizes", f64::from(size.weight), 1.0, 1e6)?;
+            require(
+                self.network.kind != Kind::Ethernet || size.bytes <= DATAGRAM_BYTES_MAX,
+                format_args!(
+                    "a message has {} bytes, but a UDP datagram carries at most \
+                     {DATAGRAM_BYTES_MAX}; write 1 to {DATAGRAM_BYTES_MAX} in `traffic.bytes` or \
+                     `traffic.sizes`.",
+                    size.bytes
+                ),
+            )?;
         }
         self.check_messages()?;
         self.check_pattern(nodes)
@@ -256,21 +275,39 @@ impl Scenario {
         let fault = Fault::parse(text).ok_or_else(|| {
             Refused(format!("`faults.at` has {text:?}; write {}.", crate::core::fault::FORMS))
         })?;
-        let node = u64::from(fault.kind.node());
+        let node = u64::from(fault.kind.last_node());
         require(
             node < nodes,
             format_args!("`faults.at` has {text:?}; the nodes are 0 to {}.", nodes - 1),
         )?;
-        let kind = self.network.kind;
-        require(
-            kind.is_sci() || matches!(fault.kind, FaultKind::Host(_)),
-            format_args!(
-                "`faults.at` has {text:?}, but routers have neither cables nor power to lose; \
-                 write `host:{node}@..`, or choose an SCI kind instead of `{}`.",
-                kind.name()
-            ),
-        )?;
+        self.has_fault(text, fault.kind)?;
         Ok(fault)
+    }
+
+    /// Checks that the network has faults of this kind.
+    fn has_fault(&self, text: &str, kind: FaultKind) -> Result<(), Refused> {
+        let network = self.network.kind;
+        let of_link = matches!(kind, FaultKind::CutLink { .. } | FaultKind::MendLink { .. });
+        let is_known = match kind {
+            FaultKind::CutLink { from, to } | FaultKind::MendLink { from, to } => {
+                !network.is_sci() && network != Kind::Ethernet && self.are_joined(from, to)
+            }
+            FaultKind::Host(_) => true,
+            FaultKind::Restart(_) => !network.is_sci(),
+            _ => network.is_sci() || network == Kind::Ethernet,
+        };
+        let instead = match (network.is_sci(), network == Kind::Ethernet, of_link) {
+            (true, _, _) => "SCI has host, power, cable and repair",
+            (_, true, _) => "Ethernet has host, power, restart, cable and repair",
+            (.., true) => "name two routers that are neighbours, such as cut:0-1@1ms",
+            _ => "routers have host, restart, cut and mend, such as cut:0-1@1ms",
+        };
+        require(is_known, format_args!("`faults.at` has {text:?}; {instead}."))
+    }
+
+    /// Returns true if two routers have a link.
+    fn are_joined(&self, one: u32, other: u32) -> bool {
+        self.network.routers().check().is_ok_and(|topology| topology.hops(one, other) == 1)
     }
 
     /// The sizes of messages with their weights.
@@ -296,6 +333,7 @@ impl Kind {
             Kind::Mesh => "mesh",
             Kind::Torus => "torus",
             Kind::Graph => "graph",
+            Kind::Ethernet => "ethernet",
         }
     }
 }

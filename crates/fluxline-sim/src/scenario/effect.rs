@@ -69,7 +69,7 @@ pub(super) fn check_known(file: &Table) -> Result<(), Wrong> {
 fn unknown(part: &str, name: &str) -> String {
     let of_part: Vec<&str> =
         KEYS.iter().filter(|key| key.part == part).map(|key| key.name).collect();
-    let parts = ["network", "traffic", "node", "run", "confidence", "faults", "sweep"];
+    let parts = ["network", "ethernet", "traffic", "node", "run", "confidence", "faults", "sweep"];
     let near =
         nearest(name, of_part.iter().copied().chain(parts.into_iter().filter(|_| part.is_empty())));
     let elsewhere = KEYS.iter().find(|key| key.name == name);

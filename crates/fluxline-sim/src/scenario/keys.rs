@@ -113,6 +113,10 @@ const fn network(name: &'static str, default: &'static str, help: &'static str) 
     key("network", name, default, help)
 }
 
+const fn ethernet(name: &'static str, default: &'static str, help: &'static str) -> Key {
+    key("ethernet", name, default, help).on(ETHERNET)
+}
+
 const fn traffic(name: &'static str, default: &'static str, help: &'static str) -> Key {
     key("traffic", name, default, help)
 }
@@ -121,7 +125,20 @@ const SCI: &[Kind] = &[Kind::SciRing, Kind::SciTorus, Kind::SciSwitch];
 const BUSES: &[Kind] = &[Kind::SciTorus, Kind::SciSwitch];
 const ROUTERS: &[Kind] = &[Kind::Ring, Kind::Mesh, Kind::Torus, Kind::Graph];
 const GRIDS: &[Kind] = &[Kind::SciTorus, Kind::Mesh, Kind::Torus];
-const LINES: &[Kind] = &[Kind::SciRing, Kind::SciSwitch, Kind::Ring];
+const LINES: &[Kind] = &[Kind::SciRing, Kind::SciSwitch, Kind::Ring, Kind::Ethernet];
+const ETHERNET: &[Kind] = &[Kind::Ethernet];
+/// Networks whose messages are cut into packets of a given size.
+const CUT: &[Kind] = &[
+    Kind::SciRing,
+    Kind::SciTorus,
+    Kind::SciSwitch,
+    Kind::Ring,
+    Kind::Mesh,
+    Kind::Torus,
+    Kind::Graph,
+];
+/// Networks with wrong bits and cables.
+const WIRES: &[Kind] = &[Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ethernet];
 const HOT: &[PatternName] = &[PatternName::HotReceiver, PatternName::HotSender];
 
 /// All keys, in the order of the manual.
@@ -132,9 +149,9 @@ pub const KEYS: &[Key] = &[
         "kind",
         "\"sci-ring\"",
         "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`, \
-         `graph`",
+         `graph`; `ethernet`",
     ),
-    network("nodes", "8", "nodes of a ring; for a switch: nodes of each ringlet")
+    network("nodes", "8", "nodes of a ring or an Ethernet; for an SCI switch: of each ringlet")
         .on(LINES)
         .when(When::Without("ringlets")),
     network("ports", "4", "ringlets of a switch")
@@ -176,8 +193,34 @@ pub const KEYS: &[Key] = &[
         "64",
         "largest payload of a packet; longer messages are several packets; SCI: 16, 64 or 256",
     )
-    .unit("B"),
+    .unit("B")
+    .on(CUT),
     network("header-bytes", "0", "header of each packet").unit("B").on(ROUTERS),
+    ethernet("rate", "\"10G\"", "rate of a link: `100M`, `1G`, `10G`, `25G`, `100G`").unit("bit/s"),
+    ethernet("mtu", "1500", "longest IP packet of a frame; longer messages are fragmented")
+        .unit("B"),
+    ethernet("queue", "524288", "queue of each port of the switch").unit("B"),
+    ethernet(
+        "forwarding",
+        "\"store\"",
+        "a frame is forwarded when all of it has arrived (`store`), or its header (`cut`)",
+    ),
+    ethernet("pause", "\"off\"", "pause frames, IEEE 802.3 annex 31B: `on` or `off`"),
+    ethernet(
+        "xoff",
+        "",
+        "queued bytes above which the switch stops senders; without it no frame is lost",
+    )
+    .unit("B"),
+    ethernet("xon", "", "queued bytes at which they go on; without it half of `xoff`").unit("B"),
+    ethernet(
+        "mark",
+        "",
+        "queued bytes above which frames are marked, RFC 3168; without it none is marked",
+    )
+    .unit("B"),
+    ethernet("cable", "2.0", "length of a cable, 5 ns/m").unit("m"),
+    ethernet("switch", "1000.0", "delay of the switch").unit("ns"),
     traffic(
         "pattern",
         "\"uniform\"",
@@ -281,14 +324,16 @@ pub const KEYS: &[Key] = &[
         "longest measurement, as a multiple of `run.duration-us`; 1: no extension",
     )
     .when(When::Steady),
-    key("faults", "bit-error-rate", "0.0", "probability that a bit is wrong after a link").on(SCI),
-    key("faults", "dead-nodes", "[]", "nodes that are dead from the start").on(SCI),
+    key("faults", "bit-error-rate", "0.0", "probability that a bit is wrong after a link")
+        .on(WIRES),
+    key("faults", "dead-nodes", "[]", "nodes that are dead from the start").on(WIRES),
     key(
         "faults",
         "at",
         "[]",
-        "faults at virtual times: `host:3@1ms` (a program ends); of SCI also `power:3@1ms`, \
-         `cable:3@1ms`, `repair:3@2ms` (of a cable)",
+        "faults at virtual times: `host:3@1ms` (a program ends); SCI and Ethernet also \
+         `power:3@1ms`, `cable:3@1ms`, `repair:3@2ms` (of a cable); `restart:3@2ms` (not SCI); \
+         routers: `cut:3-4@1ms`, `mend:3-4@2ms`",
     ),
     key("sweep", "key", "\"\"", "key that takes several values, such as `network.nodes`"),
     key("sweep", "values", "[]", "the values").when(When::Without("from")),

@@ -5,6 +5,7 @@
 
 mod check;
 mod effect;
+mod ethernet;
 mod files;
 mod keys;
 mod network;
@@ -15,10 +16,12 @@ mod run;
 mod sci;
 mod sweep;
 pub mod url;
+mod url_parts;
 
 use serde::{Deserialize, Serialize};
 
 pub use check::Refused;
+pub use ethernet::{EthernetPart, ForwardingName, Switched};
 pub use keys::{KEYS, Key, When};
 pub use network::{Kind, NetworkPart};
 pub use node::{HostName, NodePart};
@@ -38,6 +41,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The nodes and links.
     pub network: NetworkPart,
+    /// The links and the switch of kind `ethernet`.
+    pub ethernet: EthernetPart,
     /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
     /// Nodes that differ from the others; a later table overrides an earlier one.
@@ -61,6 +66,7 @@ impl Default for Scenario {
             title: String::new(),
             seed: 1,
             network: NetworkPart::default(),
+            ethernet: EthernetPart::default(),
             traffic: TrafficPart::default(),
             node: Vec::new(),
             run: RunPart::default(),

@@ -29,11 +29,13 @@ pub enum Kind {
     Torus,
     /// Routers on any connected graph.
     Graph,
+    /// Nodes on the ports of one Ethernet switch.
+    Ethernet,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::SciRing,
         Kind::SciTorus,
         Kind::SciSwitch,
@@ -41,6 +43,7 @@ impl Kind {
         Kind::Mesh,
         Kind::Torus,
         Kind::Graph,
+        Kind::Ethernet,
     ];
 
     /// Returns true if its links are SCI's.
@@ -164,7 +167,7 @@ impl NetworkPart {
     #[must_use]
     pub fn node_count(&self) -> u64 {
         match self.kind {
-            Kind::SciRing | Kind::Ring => u64::from(self.nodes),
+            Kind::SciRing | Kind::Ring | Kind::Ethernet => u64::from(self.nodes),
             Kind::SciSwitch => self.ringlets().iter().map(|&nodes| u64::from(nodes)).sum(),
             Kind::Graph => self.graph.as_ref().map_or(0, |graph| u64::from(graph.nodes())),
             Kind::SciTorus | Kind::Mesh | Kind::Torus => {

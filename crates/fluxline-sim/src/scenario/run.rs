@@ -13,6 +13,7 @@ use crate::load::loaded::SOURCE_MESSAGES;
 use crate::load::sweep::{Criterion, Limits, Outcome, Precision, measure_to, saturation};
 use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workload};
 use crate::load::{Carrier, Loaded, Settings};
+use crate::net::ethernet;
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
@@ -49,9 +50,10 @@ impl Scenario {
     /// Returns the rate of a link \[bytes/s\], of which loads are shares.
     #[must_use]
     pub fn link_bytes_per_s(&self) -> f64 {
-        match self.network.kind.is_sci() {
-            true => self.sci_config(self.seed).clock.hertz() as f64 * 2.0,
-            false => self.network.routers().link_bytes_per_s(),
+        match self.network.kind {
+            Kind::Ethernet => self.ethernet.bits_per_s() as f64 / 8.0,
+            kind if kind.is_sci() => self.sci_config(self.seed).clock.hertz() as f64 * 2.0,
+            _ => self.network.routers().link_bytes_per_s(),
         }
     }
 
@@ -135,6 +137,14 @@ impl Scenario {
             let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
             return Ok(work.on(&mut model, &mut agenda));
         }
+        if self.network.kind == Kind::Ethernet {
+            let mut agenda = Agenda::default();
+            let network = ethernet::Network::new(self.ethernet_config()?);
+            let network = network.map_err(|error| refused(&error))?;
+            let carrier = ethernet::Messages;
+            let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
+            return Ok(work.on(&mut model, &mut agenda));
+        }
         let mut agenda = Agenda::default();
         let network = router::Network::new(self.network.routers());
         let network = network.map_err(|error| refused(&error))?;
@@ -157,6 +167,13 @@ impl Scenario {
         let criterion = Criterion::usual(LATENCY_FACTOR, light.latency_ns.mean);
         let found = saturation(LIGHT_LOAD..=1.0, RESOLUTION, criterion, measure)?;
         Ok(Saturated { followed: found.followed, not_followed: found.saturated })
+    }
+
+    /// Returns the configuration of kind `ethernet`.
+    pub(super) fn ethernet_config(&self) -> Result<ethernet::Config, Refused> {
+        let faults = ethernet::Faults { bit_error_rate: self.faults.bit_error_rate, loss: 0.0 };
+        let nodes = self.network.node_count() as u32;
+        self.ethernet.config(nodes, faults, self.seed).map_err(Refused)
     }
 
     /// A trace is measured from its start, until some time after its last message.
@@ -301,7 +318,7 @@ impl Work for DumpAll {
 
 impl NetworkPart {
     /// The generic network of routers; ticks are nanoseconds.
-    fn routers(&self) -> NetworkConfig {
+    pub(super) fn routers(&self) -> NetworkConfig {
         let wrap = if self.kind == Kind::Mesh { Wrap::Line } else { Wrap::Ring };
         let dimension = |routers| Dimension { routers, wrap, ways: Ways::Both };
         let dimensions = match self.kind {

@@ -2,61 +2,19 @@
 
 use std::path::Path;
 
+use super::ethernet::{Described, ethernet_keys};
+use super::url_parts::{Keys, keys_behind};
 use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
+use crate::net::ethernet;
 use crate::net::sci::adapter::Times;
-use crate::net::sci::cluster::{ClusterError, Config, Link};
+use crate::net::sci::cluster::{Config, Link};
 use crate::net::sci::{self, Preset, Topology};
 use crate::world::Cluster;
 
-/// The reason why a URL could not be opened, in one sentence.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum OpenError {
-    /// The URL is for another link.
-    #[error(
-        "{url:?} names no simulated link that there is; write sim:sci, for example \
-             sim:sci?nodes=8&model=lc2"
-    )]
-    Link {
-        /// The given URL.
-        url: String,
-    },
-    /// A part has an unknown key, or is not of the form `key=value`.
-    #[error("unknown part {part:?} of a simulated link; its keys are {KEYS}, each as key=value")]
-    Key {
-        /// The given part.
-        part: String,
-    },
-    /// A key occurs twice.
-    #[error("{key} is given twice; give it once")]
-    Twice {
-        /// The key.
-        key: String,
-    },
-    /// The key does not accept the value.
-    #[error("{key}={value} is invalid; write {expected}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// The given value.
-        value: String,
-        /// The accepted values.
-        expected: &'static str,
-    },
-    /// The file of a dump exists, or cannot be made.
-    #[error("dump={file} cannot be written: {problem}; name a file that does not exist yet")]
-    Dump {
-        /// The file.
-        file: String,
-        /// The message of the operating system.
-        problem: String,
-    },
-    /// The parts of the URL do not fit together.
-    #[error("the simulated link is invalid: {0}")]
-    Cluster(#[from] ClusterError),
-}
+pub use super::url_parts::OpenError;
 
 const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
 /// The default number of nodes. A choice.
@@ -66,7 +24,8 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
 impl Cluster {
-    /// Opens the cluster that a URL describes: `sim:sci`, and keys behind a `?`, joined by `&`.
+    /// Opens the cluster that a URL describes: `sim:sci` or `sim:ethernet`, and keys behind a `?`,
+    /// joined by `&`. docs/simulation/ethernet.md has the keys of Ethernet; those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |
@@ -91,7 +50,7 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
-        let keys = keys_of(url)?;
+        let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
             let begun = begun.map_err(|error| OpenError::Dump {
@@ -113,7 +72,14 @@ pub struct Description {
     pub nodes: usize,
     /// The seed of faults.
     pub seed: u64,
-    config: Config,
+    config: Kind,
+}
+
+/// The configuration of a kind of network.
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Sci(Box<Config>),
+    Ethernet(Box<ethernet::cluster::Config>),
 }
 
 impl Description {
@@ -122,7 +88,10 @@ impl Description {
     /// # Errors
     /// [`OpenError::Cluster`].
     pub fn build(&self) -> Result<Cluster, OpenError> {
-        Ok(self.config.build()?)
+        match &self.config {
+            Kind::Sci(config) => Ok(config.build()?),
+            Kind::Ethernet(config) => Ok(config.build()?),
+        }
     }
 }
 
@@ -131,8 +100,18 @@ impl Description {
 /// # Errors
 /// [`OpenError`]: the first mistake.
 pub fn describe(url: &str) -> Result<Description, OpenError> {
+    if is_ethernet(url) {
+        let Described { nodes, seed, config } = super::ethernet::describe(url)?;
+        let config = Kind::Ethernet(Box::new(config));
+        return Ok(Description { nodes: nodes as usize, seed, config });
+    }
     let config = config(url)?;
-    Ok(Description { nodes: config.nodes, seed: config.seed, config })
+    let (nodes, seed) = (config.nodes, config.seed);
+    Ok(Description { nodes, seed, config: Kind::Sci(Box::new(config)) })
+}
+
+fn is_ethernet(url: &str) -> bool {
+    url.split('?').next() == Some("sim:ethernet")
 }
 
 fn config(url: &str) -> Result<Config, OpenError> {
@@ -154,18 +133,8 @@ fn config(url: &str) -> Result<Config, OpenError> {
 }
 
 fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
-    let wrong = || OpenError::Link { url: url.to_owned() };
-    let rest = url.strip_prefix("sim:sci").ok_or_else(wrong)?;
-    match rest.strip_prefix('?') {
-        Some(keys) => Keys::parse(keys),
-        None if rest.is_empty() => Ok(Keys::default()),
-        None => Err(wrong()),
-    }
+    keys_behind(url, "sim:sci", KEYS)
 }
-
-/// The parts behind the `?`.
-#[derive(Debug, Default)]
-struct Keys<'a>(Vec<(&'a str, &'a str)>);
 
 #[derive(Debug, Default)]
 struct Faults {
@@ -174,42 +143,7 @@ struct Faults {
     list: Vec<Fault>,
 }
 
-impl<'a> Keys<'a> {
-    fn parse(text: &'a str) -> Result<Keys<'a>, OpenError> {
-        let mut keys = Keys::default();
-        for part in text.split('&') {
-            let known = |key: &str| KEYS.split(", ").any(|of| of == key);
-            let pair = part.split_once('=').filter(|(key, _)| known(key));
-            let (key, value) = pair.ok_or_else(|| OpenError::Key { part: part.to_owned() })?;
-            if keys.find(key).is_some() {
-                return Err(OpenError::Twice { key: key.to_owned() });
-            }
-            keys.0.push((key, value));
-        }
-        Ok(keys)
-    }
-
-    fn find(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(of, _)| *of == key).map(|of| of.1)
-    }
-
-    fn refused(&self, key: &'static str, expected: &'static str) -> OpenError {
-        let value = self.find(key).unwrap_or_default().to_owned();
-        OpenError::Value { key, value, expected }
-    }
-
-    fn number(
-        &self,
-        key: &'static str,
-        otherwise: u64,
-        expected: &'static str,
-    ) -> Result<u64, OpenError> {
-        match self.find(key) {
-            None => Ok(otherwise),
-            Some(text) => text.parse().map_err(|_| self.refused(key, expected)),
-        }
-    }
-
+impl Keys<'_> {
     /// Returns the topology; `None`: a ring.
     fn topology(&self) -> Result<Option<Topology>, OpenError> {
         let wrong = || self.refused("topology", TOPOLOGY);
@@ -353,6 +287,7 @@ mod tests {
             ("sim:sci?fault=bits:NaN", "bits:1e-6"),
             ("sim:sci?fault=fire:3@1ms", "cable:3@1ms"),
             ("sim:sci?fault=host:3@1", "host:3@1ms"),
+            ("sim:sci?fault=restart:3@1ms", "cannot start again"),
             ("sim:sci?model=plain&dump=x.pcapng", "no dump with model=plain"),
             ("sim:sci?dump=no/such/folder/x.pcapng", "name a file that does not exist yet"),
             ("sim:sci?dump=Cargo.toml", "dump=Cargo.toml cannot be written: File exists"),

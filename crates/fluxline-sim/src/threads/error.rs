@@ -10,7 +10,7 @@ pub enum OpenError {
     /// The URL has no world or no node.
     #[error(
         "{url:?} names no node of a simulated world; write sim:sci/WORLD/NODE?nodes=N, for example \
-         sim:sci/lab/builder?nodes=2"
+         sim:sci/lab/builder?nodes=2 or sim:ethernet/lab/builder?nodes=2"
     )]
     Shape {
         /// The given URL.

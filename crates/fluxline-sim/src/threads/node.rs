@@ -213,7 +213,8 @@ impl Fabric for ThreadNode {
 
     fn wait(&mut self, until: Moment) {
         if self.turns.cluster().look(self.index).has_completion {
-            return;
+            // A program that never polls must not stop the time of the others.
+            return self.idle();
         }
         if until <= self.of().now() {
             return self.idle();

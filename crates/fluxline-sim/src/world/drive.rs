@@ -6,8 +6,7 @@ use fluxline_core::Moment;
 use fluxline_core::fabric::Fabric;
 
 use super::moments::{instant, moment};
-use super::{Cluster, Node};
-use crate::Duration;
+use super::{Cluster, Node, NodeState};
 
 /// The next wish of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub struct Program<'a> {
     /// The node.
     pub fabric: &'a mut Node,
     /// The program: it polls the node and posts, and never waits. It may be called more often than
-    /// it asked for, and is not called any more when its node crashes.
+    /// it asked for, and is not called while its node is dead.
     pub step: &'a mut dyn FnMut(&mut dyn Fabric, Moment) -> Step,
 }
 
@@ -43,15 +42,13 @@ pub struct Stalled {
     pub waiting: Vec<usize>,
 }
 
-/// After so long without any progress there will be none: longer than every time-out of the model
-/// together (`Times::give_up`, between probes, for a buffer).
-const QUIET: Duration = Duration::from_us(400_000);
-
-/// The programs that are not done.
+/// The course of the programs.
 struct Course {
     /// The programs of each node.
     of_node: BTreeMap<u32, Vec<usize>>,
     wishes: Vec<Step>,
+    /// The number of starts of each program's node.
+    starts: Vec<u32>,
     /// The moments that programs named.
     named: BTreeSet<(Moment, usize)>,
     /// The number of programs that are not done.
@@ -65,7 +62,24 @@ impl Course {
             of_node.entry(program.fabric.index() as u32).or_default().push(index);
         }
         let (wishes, open) = (vec![Step::Wait; programs.len()], programs.len());
-        Course { of_node, wishes, named: BTreeSet::new(), open }
+        let starts = vec![0; programs.len()];
+        Course { of_node, wishes, starts, named: BTreeSet::new(), open }
+    }
+
+    /// Calls a program, and takes its next wish. That of a dead node is done; that of a node that
+    /// has started again begins anew.
+    fn call(&mut self, index: usize, program: &mut Program<'_>, node: NodeState, now: Moment) {
+        let is_new = std::mem::replace(&mut self.starts[index], node.starts) != node.starts;
+        if is_new && self.wishes[index] == Step::Done {
+            (self.wishes[index], self.open) = (Step::Wait, self.open + 1);
+        }
+        if self.wishes[index] == Step::Done {
+            // A node whose program is done still answers its peers.
+            while node.is_alive && program.fabric.poll(now).is_some() {}
+            return;
+        }
+        let wish = if node.is_alive { (program.step)(program.fabric, now) } else { Step::Done };
+        self.wish(index, wish);
     }
 
     /// Takes the next wish of a program.
@@ -87,16 +101,26 @@ impl Course {
         open.map(|of| of.0).collect()
     }
 
-    /// Returns the programs of these nodes, and those whose moment has come.
-    fn ready(&self, woken: &BTreeSet<u32>, now: Moment) -> BTreeSet<usize> {
+    /// Returns the programs of these nodes, and those whose moment has come. `is_called` has those
+    /// that are called although they are done.
+    fn ready(
+        &self,
+        woken: &BTreeSet<u32>,
+        now: Moment,
+        is_called: impl Fn(usize) -> bool,
+    ) -> BTreeSet<usize> {
         let woken = woken.iter().filter_map(|node| self.of_node.get(node)).flatten().copied();
         let named = self.named.range(..=(now, usize::MAX)).map(|of| of.1);
-        woken.chain(named).filter(|&program| self.wishes[program] != Step::Done).collect()
+        let is_ready = |&program: &usize| self.wishes[program] != Step::Done || is_called(program);
+        woken.chain(named).filter(is_ready).collect()
     }
 }
 
 impl Cluster {
     /// Runs programs until all are done or their nodes crashed; returns the time of the end.
+    ///
+    /// The program of a node that starts again is called again, done or not: see
+    /// [`Cluster::starts`]. A restart after the end of all programs is too late.
     ///
     /// Errors: [`Stalled`], when none can go on: all wait, and nothing is on its way.
     pub fn drive(&self, programs: &mut [Program<'_>]) -> Result<Moment, Stalled> {
@@ -105,11 +129,10 @@ impl Cluster {
         let mut ready: BTreeSet<usize> = (0..programs.len()).collect();
         let (mut progress, mut since) = (0, instant(now));
         loop {
-            for program in ready {
-                let Program { fabric, step } = &mut programs[program];
-                let is_alive = self.world.lock().look(fabric.index()).is_alive;
-                let wish = if is_alive { step(*fabric, now) } else { Step::Done };
-                course.wish(program, wish);
+            for index in ready {
+                let program = &mut programs[index];
+                let node = self.world.lock().look(program.fabric.index());
+                course.call(index, program, node, now);
             }
             if course.open == 0 {
                 return Ok(now);
@@ -120,7 +143,7 @@ impl Cluster {
                 let named = course.named.first().map(|of| of.0);
                 let event = world.next_at().map(moment);
                 let due = world.next_due_after(now);
-                let is_quiet = instant(now).since(since) > QUIET && named.is_none();
+                let is_quiet = instant(now).since(since) > world.patience() && named.is_none();
                 let next = event.into_iter().chain(due).chain(named).min();
                 let Some(next) = next.filter(|_| !is_quiet) else {
                     return Err(Stalled { at: now, waiting: course.waiting() });
@@ -131,7 +154,11 @@ impl Cluster {
                     (progress, since) = (world.progress(), instant(now));
                 }
                 let woken = world.take_woken(now);
-                ready = course.ready(&woken, now);
+                let is_called = |index: usize| {
+                    let node = programs[index].fabric.index();
+                    world.answers_by_polling() || world.look(node).starts != course.starts[index]
+                };
+                ready = course.ready(&woken, now, is_called);
             }
         }
     }

@@ -28,7 +28,7 @@ impl Interrupts {
     /// # Errors
     /// [`InterruptError`]: the number is too large or taken.
     pub fn create(&mut self, number: u32) -> Result<(), InterruptError> {
-        let mut result = Ok(());
+        let mut result = Err(InterruptError::Unsupported);
         self.world.lock().act(self.index, &mut |_, hands| {
             result = hands.memory().interrupts.create(number);
         });
@@ -58,6 +58,9 @@ impl Interrupts {
         condition: Condition,
     ) -> Result<u64, InterruptError> {
         let mut world = self.world.lock();
+        if !world.has_interrupts() {
+            return Err(InterruptError::Unsupported);
+        }
         let nodes = world.nodes();
         if node >= nodes || node == self.index {
             return Err(InterruptError::Node { node, last: nodes - 1 });
@@ -85,6 +88,10 @@ impl Interrupts {
     /// Returns the counts of the triggers that arrived here.
     #[must_use]
     pub fn counts(&self) -> InterruptCounts {
-        self.world.lock().memory(self.index).interrupts.counts()
+        let mut counts = InterruptCounts::default();
+        self.world.lock().act(self.index, &mut |_, hands| {
+            counts = hands.memory().interrupts.counts();
+        });
+        counts
     }
 }

@@ -1,5 +1,8 @@
 //! One node: its adapter, its memory and its driver, joined.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use fluxline_core::fabric::EndpointId;
 
 use super::platform::{Entry, Platform};
@@ -16,6 +19,10 @@ const PROBE_EVERY: Duration = Duration::from_us(10_000);
 pub struct Machine<A> {
     number: u32,
     is_alive: bool,
+    /// The number of times that it has started.
+    starts: u32,
+    /// Bytes stored through windows since they were charged.
+    pub through_windows: Arc<AtomicU64>,
     /// Its adapter with its host.
     pub adapter: A,
     /// Its memory that others can reach.
@@ -61,9 +68,25 @@ impl<A: Platform> Machine<A> {
     /// Makes a node at rest.
     #[must_use]
     pub fn new(number: u32, adapter: A) -> Machine<A> {
+        Machine::of(number, adapter, 1)
+    }
+
+    /// Makes the node's next life, with another adapter.
+    #[must_use]
+    pub fn next_life(&self, adapter: A) -> Machine<A> {
+        // A probe of the former life is on the agenda still.
+        Machine {
+            is_probing: self.is_probing,
+            ..Machine::of(self.number, adapter, self.starts + 1)
+        }
+    }
+
+    fn of(number: u32, adapter: A, starts: u32) -> Machine<A> {
         Machine {
             number,
             is_alive: true,
+            starts,
+            through_windows: Arc::default(),
             driver: Driver::new(adapter.poll_notice()),
             adapter,
             memory: NodeMemory::default(),
@@ -75,6 +98,19 @@ impl<A: Platform> Machine<A> {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.is_alive
+    }
+
+    /// Returns the number of times that it has started.
+    #[must_use]
+    pub fn starts(&self) -> u32 {
+        self.starts
+    }
+
+    /// Gives up a peer that has started again, and meets it as a new one.
+    pub fn forget(&mut self, peer: u32, agenda: &mut Agenda<A::Entry>) {
+        self.adapter.forget(peer);
+        self.act(agenda, |driver, hands| driver.peer_gone(hands, peer));
+        self.driver.meet_again(peer);
     }
 
     /// Stops the node: it takes frames, and answers none. Its program gets no more completions.

@@ -4,16 +4,17 @@
 //! [`Cluster`], whatever the network is. `crate::fabric` has the parts of a node.
 
 mod drive;
-mod dump_file;
+mod driven;
+pub(crate) mod dump_file;
 #[cfg(test)]
 mod interrupt_tests;
 mod interrupts;
 mod look;
 mod machine;
-mod moments;
+pub(crate) mod moments;
 mod node;
 mod nodes;
-mod platform;
+pub(crate) mod platform;
 mod touched;
 mod waking;
 mod window;
@@ -41,7 +42,8 @@ pub use world::World;
 
 use crate::Fingerprint;
 use crate::core::dump::{self, Dump};
-use nodes::Nodes;
+use crate::core::interconnect::Loss;
+pub(crate) use nodes::{NodeState, Nodes};
 
 /// Nodes that can reach each other, and their time.
 pub struct Cluster {
@@ -53,12 +55,18 @@ impl Cluster {
     /// Makes the nodes of a world ready for programs. `link` is the name of the link; puts and gets
     /// of more than `crossover_bytes` go by the DMA engine of its adapters.
     #[must_use]
-    pub fn of<A: Platform>(world: World<A>, link: &'static str, crossover_bytes: u64) -> Cluster
+    pub fn of<A: Platform>(mut world: World<A>, link: &'static str, crossover_bytes: u64) -> Cluster
     where
         A::Wire: Send,
     {
+        world.capabilities = node::capabilities(link, crossover_bytes);
+        let capabilities = world.capabilities;
+        Cluster::of_nodes(world, capabilities)
+    }
+
+    /// Makes the nodes of a world of any kind ready for programs.
+    pub(crate) fn of_nodes(world: impl Nodes + 'static, capabilities: Capabilities) -> Cluster {
         let world: Box<dyn Nodes> = Box::new(world);
-        let capabilities = node::capabilities(link, crossover_bytes);
         Cluster { world: Arc::new(Lock::new(world)), capabilities }
     }
 
@@ -87,6 +95,33 @@ impl Cluster {
     pub fn interrupts(&self, index: usize) -> Interrupts {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
         Interrupts::new(Arc::clone(&self.world), index)
+    }
+
+    /// Starts a node again that was dropped or has crashed, and returns it: its memory is empty.
+    /// `None`: it is alive, or nodes of this cluster cannot start again.
+    ///
+    /// # Panics
+    /// When the index is not below the number of nodes.
+    #[must_use]
+    pub fn restart(&self, index: usize) -> Option<Node> {
+        assert!(index < self.nodes(), "node {index} of {}", self.nodes());
+        let has_started = self.world.lock().restart(index);
+        has_started.then(|| self.node(index))
+    }
+
+    /// Returns the number of times that a node has started: 1, and one more after each restart.
+    ///
+    /// # Panics
+    /// When the index is not below the number of nodes.
+    #[must_use]
+    pub fn starts(&self, index: usize) -> u32 {
+        self.world.lock().look(index).starts
+    }
+
+    /// Returns the places where the network has lost frames.
+    #[must_use]
+    pub fn losses(&self) -> Vec<Loss> {
+        self.world.lock().losses()
     }
 
     /// Virtual time.

@@ -1,40 +1,30 @@
 //! One node of a cluster, as a program sees it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_core::fabric::memory::{View, zeroed};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
-    Slice, Work, WorkCounters, view_copy,
+    Slice, Work, WorkCounters,
 };
 use fluxline_core::lock::Lock;
 use fluxline_core::{Moment, Span};
 
+use super::driven::REGION_BYTES_MAX;
 use super::moments::{instant, moment};
 use super::nodes::Nodes;
-use crate::Duration;
-use crate::fabric::adapter::Hands;
-use crate::fabric::driver::{Driver, ENDPOINTS_MAX, REGIONS_MAX};
+use crate::fabric::driver::{ENDPOINTS_MAX, REGIONS_MAX};
 use crate::fabric::{OPERATION_BYTES_MAX, PIECES_MAX, QUEUE_MAX};
 
-/// The largest region \[byte\]: more would only wait for the machine that simulates. A choice.
-const REGION_BYTES_MAX: u64 = 1 << 40;
 /// The longest time until the death of a peer is known: the interval of probes, and the time of an
 /// unanswered probe (`Times::give_up`), with room for other requests before it.
 const DEATH_NOTICED_WITHIN: Span = Span::from_ms(100);
-/// Processor time of a store through a window \[ps/byte\]. DERIVED: 80 MB/s, at which the bus of
-/// the measured machines takes stores.
-const WINDOW_PS_PER_BYTE: u64 = 12_500;
 
 /// A node of a simulated cluster. Its name is its index: `0`, `1`, and so on.
 pub struct Node {
     world: Arc<Lock<Box<dyn Nodes>>>,
     index: usize,
     capabilities: Capabilities,
-    /// Bytes stored through windows since they were charged.
-    through_windows: Arc<AtomicU64>,
     counters: WorkCounters,
 }
 
@@ -64,8 +54,7 @@ impl Node {
         index: usize,
         capabilities: Capabilities,
     ) -> Node {
-        let (through_windows, counters) = (Arc::default(), WorkCounters::default());
-        Node { world, index, capabilities, through_windows, counters }
+        Node { world, index, capabilities, counters: WorkCounters::default() }
     }
 
     /// Returns the place of the node in its world.
@@ -73,22 +62,18 @@ impl Node {
         self.index
     }
 
-    /// Lets the driver do something, and settles what follows.
-    fn act<T>(&mut self, work: impl FnOnce(&mut Driver, &mut dyn Hands) -> T) -> T {
-        let stored = self.through_windows.swap(0, Ordering::Relaxed);
+    /// Calls the node in its world.
+    fn call<T>(&self, work: impl FnOnce(&mut dyn Fabric) -> T) -> T {
         let (mut work, mut result) = (Some(work), None);
-        self.world.lock().act(self.index, &mut |driver, hands| {
-            if stored > 0 {
-                hands.compute(Duration::from_ps(WINDOW_PS_PER_BYTE).times(stored));
-            }
-            result = work.take().map(|work| work(driver, hands));
+        self.world.lock().call(self.index, &mut |fabric| {
+            result = work.take().map(|work| work(fabric));
         });
-        result.expect("a world lets the driver act once")
+        result.expect("a world calls the node once")
     }
 }
 
 impl Drop for Node {
-    /// Dropping a node switches it off: its peers notice the silence.
+    /// Dropping a node switches it off: its peers notice the silence, or get a goodbye.
     fn drop(&mut self) {
         self.world.lock().switch_off(self.index);
     }
@@ -100,30 +85,11 @@ impl Fabric for Node {
     }
 
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
-        let max = REGION_BYTES_MAX;
-        if bytes == 0 || bytes > max {
-            return Err(RegisterError::Size { bytes, max });
-        }
-        let reason = || "there is not enough memory".to_owned();
-        let memory =
-            zeroed(bytes).ok_or_else(|| RegisterError::Memory { bytes, reason: reason() })?;
-        self.register_own(memory)
+        self.call(|fabric| fabric.register(bytes))
     }
 
     fn register_own(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
-        let (bytes, max) = (memory.bytes(), REGION_BYTES_MAX);
-        if bytes == 0 || bytes > max {
-            return Err(RegisterError::Size { bytes, max });
-        }
-        self.act(|_, hands| {
-            if hands.memory().regions() >= REGIONS_MAX as usize {
-                return Err(RegisterError::TooMany { max: REGIONS_MAX });
-            }
-            hands.memory().register(memory).ok_or_else(|| RegisterError::Memory {
-                bytes,
-                reason: "the addresses of the simulated node are used up".into(),
-            })
-        })
+        self.call(|fabric| fabric.register_own(memory))
     }
 
     /// Views a copy: other nodes of the world go on meanwhile.
@@ -132,44 +98,30 @@ impl Fabric for Node {
         region: RegionId,
         see: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        let memory = self.act(|driver, hands| {
-            let own = hands.memory().region(region)?;
-            if own.exported.as_ref().is_some_and(|(_, grant)| grant.rights.changes()) {
-                return Err(AccessError::Exported);
-            }
-            if Arc::strong_count(&own.words) > 1 || driver.fills(region) {
-                return Err(AccessError::InUse);
-            }
-            Ok(Arc::clone(&own.words))
+        let (mut copy, mut lacks) = (Vec::new(), None);
+        self.call(|fabric| {
+            fabric.view(region, &mut |bytes| match copy.try_reserve_exact(bytes.len()) {
+                Ok(()) => copy.extend_from_slice(bytes),
+                Err(_) => lacks = Some(bytes.len() as u64),
+            })
         })?;
-        view_copy(&*memory, see)
+        if let Some(bytes) = lacks {
+            return Err(AccessError::Memory { bytes });
+        }
+        see(&mut copy);
+        self.call(|fabric| fabric.memory(region))?.write(0, &copy)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
-        self.act(|_, hands| {
-            if hands.memory().exported(name.as_str()).is_some() {
-                return Err(ExportError::NameTaken { name });
-            }
-            let found =
-                hands.memory().region_mut(region).map_err(|_| ExportError::UnknownRegion)?;
-            if let Some((name, _)) = &found.exported {
-                return Err(ExportError::Exported { name: name.clone() });
-            }
-            found.exported = Some((name, grant));
-            Ok(())
-        })
+        self.call(|fabric| fabric.export(region, name, grant))
     }
 
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
-        self.act(|_, hands| {
-            hands.memory().region_mut(region)?.withdraw();
-            Ok(())
-        })
+        self.call(|fabric| fabric.withdraw(region))
     }
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
-        let world = self.world.lock();
-        world.region_words(self.index, region)
+        self.call(|fabric| fabric.memory(region))
     }
 
     fn connect(
@@ -177,22 +129,11 @@ impl Fabric for Node {
         peer: &str,
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
-        let nodes = self.world.lock().nodes();
-        let found = peer.parse::<usize>().ok().filter(|&index| index < nodes);
-        let Some(index) = found.filter(|&index| index != self.index) else {
-            let expected = "write another node's number, counted from 0";
-            return Err(ConnectError::Name { peer: peer.to_owned(), expected });
-        };
-        self.act(|driver, hands| {
-            if driver.endpoints_open() >= ENDPOINTS_MAX as usize {
-                return Err(ConnectError::TooMany { max: ENDPOINTS_MAX });
-            }
-            Ok(driver.connect(hands, index as u32, reliability))
-        })
+        self.call(|fabric| fabric.connect(peer, reliability))
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
-        self.act(|driver, hands| driver.disconnect(hands, endpoint))
+        self.call(|fabric| fabric.disconnect(endpoint))
     }
 
     fn import(
@@ -201,21 +142,15 @@ impl Fabric for Node {
         name: Name,
         key: Key,
     ) -> Result<RemoteId, ImportError> {
-        self.act(|driver, hands| driver.import(hands, endpoint, &name, key))
+        self.call(|fabric| fabric.import(endpoint, name, key))
     }
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        let world = self.world.lock();
-        let import = world.driver(self.index).imported(remote);
-        let (peer, offset, rights) = import.ok_or(AccessError::UnknownRegion)?;
-        let words = world.words_at(peer, offset).ok_or(AccessError::UnknownRegion)?;
-        let view = View { words, rights };
-        let stored = Arc::clone(&self.through_windows);
-        Ok(Some(Arc::new(super::window::Window { view, stored })))
+        self.call(|fabric| fabric.window(remote))
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        let outcome = self.act(|driver, hands| driver.post(hands, endpoint, tag, &work));
+        let outcome = self.call(|fabric| fabric.post(endpoint, tag, work));
         self.counters.posted(&work, &outcome);
         outcome
     }
@@ -226,7 +161,7 @@ impl Fabric for Node {
         tag: u64,
         into: Slice,
     ) -> Result<(), PostError> {
-        self.act(|driver, hands| driver.post_receive(hands, endpoint, tag, into))
+        self.call(|fabric| fabric.post_receive(endpoint, tag, into))
     }
 
     fn counters(&self) -> &WorkCounters {
@@ -238,16 +173,13 @@ impl Fabric for Node {
     }
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {
-        let mut world = self.world.lock();
-        world.run_until(instant(now));
-        let next = world.next_completion(self.index);
+        self.world.lock().run_until(instant(now));
+        let next = self.call(|fabric| fabric.poll(now));
         self.counters.polled(next.as_ref());
         next
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let world = self.world.lock();
-        let due = world.look(self.index).next_completion_at;
-        due.into_iter().chain(world.next_at()).min().map(moment)
+        self.call(|fabric| fabric.deadline())
     }
 }

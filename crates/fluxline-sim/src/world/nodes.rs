@@ -4,15 +4,18 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use fluxline_core::Moment;
-use fluxline_core::fabric::{AccessError, Completion, Memory, RegionId};
+use fluxline_core::fabric::{
+    AccessError, Capabilities, Completion, Fabric, Memory, RegionId, WorkCounters,
+};
 
 use crate::core::dump::{Dump, Written};
+use crate::core::interconnect::Loss;
 use crate::fabric::adapter::{Counts, Hands};
 use crate::fabric::driver::Driver;
-use crate::fabric::memory::NodeMemory;
-use crate::{Fingerprint, Instant};
+use crate::{Duration, Fingerprint, Instant};
 
 /// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +26,10 @@ pub struct NodeState {
     pub changes: u64,
     /// True if its driver still does posted work, or sends messages to peers.
     pub is_busy: bool,
-    /// True until the node crashes.
+    /// True until the node crashes or is switched off.
     pub is_alive: bool,
+    /// The number of times that it has started: 1, and one more after each restart.
+    pub starts: u32,
 }
 
 /// The nodes of a world, and their time.
@@ -41,17 +46,38 @@ pub trait Nodes: Send {
     /// Returns the number of nodes.
     fn nodes(&self) -> usize;
 
-    /// Lets a node's driver do something, and settles what follows.
-    fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands));
+    /// Calls `work` with a node, once, and settles what follows.
+    fn call(&mut self, node: usize, work: &mut dyn FnMut(&mut dyn Fabric));
 
-    /// Switches a node off: its peers notice the silence.
+    /// Lets a node's driver do something, and settles what follows. Does nothing if its nodes have
+    /// no drivers of this kind.
+    fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands)) {
+        let _ = (node, work);
+    }
+
+    /// Returns true if its nodes have remote interrupts.
+    fn has_interrupts(&self) -> bool {
+        false
+    }
+
+    /// Returns the longest time without progress after which there will be none: longer than every
+    /// time-out of its nodes together.
+    fn patience(&self) -> Duration;
+
+    /// Returns true if a node answers its peers only while its program polls.
+    fn answers_by_polling(&self) -> bool {
+        false
+    }
+
+    /// Switches a node off: its peers notice the silence, or get a goodbye.
     fn switch_off(&mut self, node: usize);
+
+    /// Starts a node that was switched off or crashed, with empty memory. Returns false if it is
+    /// alive, or if nodes of this world cannot start again.
+    fn restart(&mut self, node: usize) -> bool;
 
     /// Does all that is due by `until`; then it is `until`.
     fn run_until(&mut self, until: Instant);
-
-    /// Returns the next completion for a node's program.
-    fn next_completion(&mut self, node: usize) -> Option<Completion>;
 
     /// Returns the state of a node.
     fn look(&self, node: usize) -> NodeState;
@@ -66,23 +92,14 @@ pub trait Nodes: Send {
     /// their driver made progress, or they crashed.
     fn take_woken(&mut self, now: Moment) -> BTreeSet<u32>;
 
-    /// Returns the memory of a node's own region.
-    fn region_words(&self, node: usize, region: RegionId) -> Result<Arc<dyn Memory>, AccessError>;
-
-    /// Returns the memory of the region at an address of a node.
-    fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>>;
-
-    /// Returns a node's driver.
-    fn driver(&self, node: usize) -> &Driver;
-
-    /// Returns a node's memory.
-    fn memory(&self, node: usize) -> &NodeMemory;
-
     /// Returns the counts of a node's adapter.
     fn counts(&self, node: usize) -> Counts;
 
     /// Checks that every frame of the network is in exactly one place.
     fn check_conservation(&self) -> Result<(), String>;
+
+    /// Returns the places where the network lost frames.
+    fn losses(&self) -> Vec<Loss>;
 
     /// Returns the number of requests that are not over, of all nodes.
     fn transactions_open(&self) -> usize;
@@ -92,4 +109,28 @@ pub trait Nodes: Send {
 
     /// Ends the dump, if there is one.
     fn end_dump(&mut self) -> io::Result<Option<Written>>;
+}
+
+/// A world whose nodes have drivers.
+pub trait Drivers: Nodes {
+    /// Returns the capabilities of its nodes.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Returns the counters of a node without its handle: zero.
+    fn uncounted(&self) -> &WorkCounters;
+
+    /// Returns the bytes that a node stored through windows since they were charged.
+    fn through_windows(&self, node: usize) -> &Arc<AtomicU64>;
+
+    /// Returns the next completion for a node's program.
+    fn next_completion(&mut self, node: usize) -> Option<Completion>;
+
+    /// Returns the memory of a node's own region.
+    fn region_words(&self, node: usize, region: RegionId) -> Result<Arc<dyn Memory>, AccessError>;
+
+    /// Returns the memory of the region at an address of a node.
+    fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>>;
+
+    /// Returns a node's driver.
+    fn driver(&self, node: usize) -> &Driver;
 }

@@ -47,7 +47,13 @@ impl Waking {
         }
     }
 
-    /// Wakes a node's program: the node crashed.
+    /// Forgets the driver of a node's former life.
+    pub fn reset(&mut self, node: u32) {
+        let former = std::mem::take(&mut self.known[node as usize]);
+        former.next_completion_at.map(|at| self.due.remove(&(at, node)));
+    }
+
+    /// Wakes a node's program: the node crashed, or started again.
     pub fn wake(&mut self, node: u32) {
         self.woken.insert(node);
     }

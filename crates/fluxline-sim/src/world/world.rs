@@ -8,23 +8,31 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use fluxline_core::Moment;
-use fluxline_core::fabric::{Completion, Memory};
+use fluxline_core::fabric::{
+    AccessError, Capabilities, Completion, Fabric, Memory, RegionId, WorkCounters,
+};
 
+use super::driven::Driven;
 use super::dump_file::DumpFile;
 use super::machine::Machine;
 use super::moments::{instant, moment};
-use super::nodes::{NodeState, Nodes};
+use super::nodes::{Drivers, NodeState, Nodes};
 use super::platform::{Due, Entry, Platform};
 use super::touched::Touched;
 use super::waking::Waking;
 use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Interconnect, Report};
+use crate::core::interconnect::{Interconnect, Loss, Report};
 use crate::fabric::adapter::{Counts, Hands, SendEnd};
 use crate::fabric::driver::Driver;
-use crate::{Agenda, Fingerprint, Instant};
+use crate::{Agenda, Duration, Fingerprint, Instant};
+
+/// After so long without any progress there will be none: longer than every time-out of the model
+/// together (`Times::give_up`, between probes, for a buffer).
+const QUIET: Duration = Duration::from_us(400_000);
 
 /// A world of nodes whose adapters are of one kind.
 pub struct World<A: Platform> {
@@ -38,7 +46,17 @@ pub struct World<A: Platform> {
     waking: Waking,
     /// The file of dumped frames.
     dump: Option<DumpFile>,
+    /// The capabilities of its nodes.
+    pub(super) capabilities: Capabilities,
+    /// The counters of a node without its handle.
+    uncounted: WorkCounters,
+    /// Makes the adapter of a node that starts again; `None`: no node can.
+    renew: Option<Renew<A>>,
 }
+
+/// Makes the adapter of a node that starts again: of its number, and of how many times it has
+/// started by then.
+type Renew<A> = Box<dyn Fn(u32, u32) -> A + Send>;
 
 impl<A: Platform> World<A> {
     /// Joins adapters, which are the nodes 0, 1, and so on, by a network.
@@ -54,7 +72,18 @@ impl<A: Platform> World<A> {
             machines,
             touched: Touched::default(),
             dump: None,
+            capabilities: Capabilities::new("sim"),
+            uncounted: WorkCounters::default(),
+            renew: None,
         }
+    }
+
+    /// Lets nodes start again after a crash, with adapters that `renew` makes of the number of the
+    /// node and of how many times it has started by then.
+    #[must_use]
+    pub fn restarting(mut self, renew: impl Fn(u32, u32) -> A + Send + 'static) -> World<A> {
+        self.renew = Some(Box::new(renew));
+        self
     }
 
     /// Lets a fault happen at its time.
@@ -80,15 +109,40 @@ impl<A: Platform> World<A> {
                 node
             }
             Due::World(Entry::Fault(kind)) => {
-                if matches!(kind, FaultKind::Host(_) | FaultKind::Power(_)) {
-                    self.machines[kind.node() as usize].die();
-                    self.waking.wake(kind.node());
-                }
                 self.wire.fault(kind, agenda);
+                match kind {
+                    FaultKind::Host(node) | FaultKind::Power(node) => {
+                        self.machines[node as usize].die();
+                        self.waking.wake(node);
+                    }
+                    FaultKind::Restart(node) => _ = self.renew(node),
+                    _ => {}
+                }
                 kind.node()
             }
         };
         self.touched.insert(node);
+    }
+
+    /// Starts a dead node again; its peers give up its former life.
+    fn renew(&mut self, node: u32) -> bool {
+        let Some(renew) = &self.renew else { return false };
+        let machine = &self.machines[node as usize];
+        if machine.is_alive() {
+            return false;
+        }
+        let life = machine.next_life(renew(node, machine.starts() + 1));
+        self.machines[node as usize] = life;
+        for (number, machine) in (0..).zip(&mut self.machines) {
+            if number != node && machine.is_alive() {
+                machine.forget(node, &mut self.agenda);
+                self.touched.insert(number);
+            }
+        }
+        self.waking.reset(node);
+        self.waking.wake(node);
+        self.touched.insert(node);
+        true
     }
 
     /// Does what follows at this moment, until nothing does.
@@ -137,6 +191,31 @@ where
         self.machines.len()
     }
 
+    fn call(&mut self, node: usize, work: &mut dyn FnMut(&mut dyn Fabric)) {
+        work(&mut Driven { world: self, node });
+    }
+
+    fn has_interrupts(&self) -> bool {
+        true
+    }
+
+    fn patience(&self) -> Duration {
+        QUIET
+    }
+
+    fn restart(&mut self, node: usize) -> bool {
+        let has_started = self.renew(node as u32);
+        if has_started {
+            self.wire.fault(FaultKind::Restart(node as u32), &mut self.agenda);
+            self.settle();
+        }
+        has_started
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        self.wire.losses()
+    }
+
     fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands)) {
         self.machines[node].act(&mut self.agenda, work);
         self.touched.insert(node as u32);
@@ -162,15 +241,6 @@ where
         self.agenda.idle_until(until);
     }
 
-    fn next_completion(&mut self, node: usize) -> Option<Completion> {
-        let driver = &mut self.machines[node].driver;
-        let completion = driver.next_completion(self.agenda.now());
-        if completion.is_some() {
-            self.waking.note(node as u32, driver);
-        }
-        completion
-    }
-
     fn look(&self, node: usize) -> NodeState {
         let machine = &self.machines[node];
         NodeState {
@@ -178,6 +248,7 @@ where
             changes: machine.memory.changes(),
             is_busy: machine.driver.is_busy(),
             is_alive: machine.is_alive(),
+            starts: machine.starts(),
         }
     }
 
@@ -191,28 +262,6 @@ where
 
     fn take_woken(&mut self, now: Moment) -> BTreeSet<u32> {
         self.waking.take(instant(now))
-    }
-
-    fn region_words(
-        &self,
-        node: usize,
-        region: fluxline_core::fabric::RegionId,
-    ) -> Result<Arc<dyn Memory>, fluxline_core::fabric::AccessError> {
-        self.machines[node].memory.region(region).map(|region| Arc::clone(&region.words))
-    }
-
-    fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>> {
-        let memory = &self.machines.get(node as usize)?.memory;
-        let (region, _) = memory.find(offset)?;
-        memory.region(region).ok().map(|region| Arc::clone(&region.words))
-    }
-
-    fn driver(&self, node: usize) -> &Driver {
-        &self.machines[node].driver
-    }
-
-    fn memory(&self, node: usize) -> &crate::fabric::memory::NodeMemory {
-        &self.machines[node].memory
     }
 
     fn counts(&self, node: usize) -> Counts {
@@ -247,6 +296,46 @@ where
             (Some(file), Some(dump)) => file.finish(dump).map(Some),
             _ => Ok(None),
         }
+    }
+}
+
+impl<A: Platform> Drivers for World<A>
+where
+    A::Wire: Send,
+{
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn uncounted(&self) -> &WorkCounters {
+        &self.uncounted
+    }
+
+    fn through_windows(&self, node: usize) -> &Arc<AtomicU64> {
+        &self.machines[node].through_windows
+    }
+
+    fn next_completion(&mut self, node: usize) -> Option<Completion> {
+        let driver = &mut self.machines[node].driver;
+        let completion = driver.next_completion(self.agenda.now());
+        if completion.is_some() {
+            self.waking.note(node as u32, driver);
+        }
+        completion
+    }
+
+    fn region_words(&self, node: usize, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        self.machines[node].memory.region(region).map(|region| Arc::clone(&region.words))
+    }
+
+    fn words_at(&self, node: u32, offset: u64) -> Option<Arc<dyn Memory>> {
+        let memory = &self.machines.get(node as usize)?.memory;
+        let (region, _) = memory.find(offset)?;
+        memory.region(region).ok().map(|region| Arc::clone(&region.words))
+    }
+
+    fn driver(&self, node: usize) -> &Driver {
+        &self.machines[node].driver
     }
 }
 

@@ -142,6 +142,11 @@ impl Driver {
         self.open > 0
     }
 
+    /// Takes a node that was given up as a new one: it has started again.
+    pub fn meet_again(&mut self, peer: u32) {
+        self.gone.remove(&peer);
+    }
+
     /// Returns true if a node was given up.
     #[must_use]
     pub fn is_gone(&self, peer: u32) -> bool {

@@ -199,6 +199,15 @@ impl Traffic {
         }
     }
 
+    /// Lets a source that crashed begin again: nothing of it is under way, and its next message is
+    /// not from before now.
+    pub fn resume(&mut self, source: u32, now: Instant) {
+        if let Some(state) = self.sources.get_mut(source as usize) {
+            state.pending = 0;
+            state.due_ps = state.due_ps.max(now.as_ps() as f64);
+        }
+    }
+
     fn draw_phases(&mut self) {
         if !matches!(self.plan.arrivals, Arrivals::Periodic { .. }) {
             return;

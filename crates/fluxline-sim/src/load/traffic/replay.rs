@@ -85,6 +85,13 @@ impl Workload for Replay {
         *taken += 1;
         Some(self.messages[index as usize])
     }
+
+    fn restarted(&mut self, source: u32, now: Instant) {
+        let Some(taken) = self.taken.get_mut(source as usize) else { return };
+        let of_node = &self.of_node[source as usize];
+        let is_over = |index: &u32| self.messages[*index as usize].at < now;
+        *taken = of_node.partition_point(is_over).max(*taken);
+    }
 }
 
 fn parse(content: &str, nodes: u32) -> Result<Message, String> {

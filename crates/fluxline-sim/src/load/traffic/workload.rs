@@ -26,6 +26,12 @@ pub trait Workload: Send {
         let _ = source;
     }
 
+    /// Reports that a node that crashed has started again: nothing of it is under way, and its next
+    /// message is not from before now.
+    fn restarted(&mut self, source: u32, now: Instant) {
+        let _ = (source, now);
+    }
+
     /// Returns true for a closed loop: deliveries make a node send.
     fn is_closed_loop(&self) -> bool {
         false
@@ -43,6 +49,10 @@ impl Workload for Traffic {
 
     fn delivered(&mut self, source: u32) {
         Traffic::delivered(self, source);
+    }
+
+    fn restarted(&mut self, source: u32, now: Instant) {
+        Traffic::resume(self, source, now);
     }
 
     fn is_closed_loop(&self) -> bool {

@@ -17,9 +17,12 @@ impl Network {
             bytes += u64::from(message.bytes);
             owed += u64::from(message.packets);
         }
-        if self.bytes_in != self.bytes_out + bytes {
+        let lost = self.cuts.bytes;
+        if self.bytes_in != self.bytes_out + lost + bytes {
             let (sent, out) = (self.bytes_in, self.bytes_out);
-            return fail(format!("{sent} bytes sent, {out} delivered, {bytes} under way"));
+            return fail(format!(
+                "{sent} bytes sent, {out} delivered, {lost} lost, {bytes} under way"
+            ));
         }
         if owed != self.packets.len() as u64 {
             return fail(format!("{owed} packets expected, {} there", self.packets.len()));

@@ -69,7 +69,8 @@ impl Network {
     /// Returns true if the head of a buffer will leave, given the buffers that will move.
     fn can_move(&self, buffer: u32, will_move: &[bool], is_coming: &[bool]) -> bool {
         let queue = &self.buffers[buffer as usize];
-        if queue.head == NONE || self.outputs[self.output_of(queue) as usize].to == NONE {
+        let Some(out) = self.outputs.get(self.output_of(queue) as usize) else { return true };
+        if queue.head == NONE || out.to == NONE || out.is_cut {
             return true;
         }
         let bytes = u64::from(self.packets.get(queue.head).bytes);

@@ -4,7 +4,7 @@ use super::{Delivery, Entry, Network, NetworkConfig, NetworkError};
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
+use crate::core::interconnect::{Class, Interconnect, LinkUse, Loss, Refused, Report, SendId};
 use crate::load::traffic::{Message, Plan, Traffic};
 use crate::load::{self, Arrived, Carrier, Settings};
 use crate::{Agenda, Instant};
@@ -104,8 +104,10 @@ impl Interconnect for Network {
 
     #[inline]
     fn next_report(&mut self) -> Option<Report> {
-        let node = self.news.pop_front()?;
-        Some(Report::Received { node, class: Class::Request })
+        if let Some(node) = self.news.pop_front() {
+            return Some(Report::Received { node, class: Class::Request });
+        }
+        self.cuts.sources.pop_front().map(|source| Report::Dropped { source })
     }
 
     #[inline]
@@ -117,9 +119,17 @@ impl Interconnect for Network {
         self.arrived.remove(index)
     }
 
-    /// Routers have no faults.
-    fn fault(&mut self, _: FaultKind, _: &mut impl Schedule<Entry>) -> bool {
-        false
+    /// Links between routers are cut and mended; routers themselves do not fail.
+    fn fault(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Entry>) -> bool {
+        match kind {
+            FaultKind::CutLink { from, to } => self.set_cut([from, to], true, agenda),
+            FaultKind::MendLink { from, to } => self.set_cut([from, to], false, agenda),
+            _ => false,
+        }
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        self.cut_losses()
     }
 
     fn conserve(&self) -> Result<(), String> {

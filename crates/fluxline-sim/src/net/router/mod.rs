@@ -16,6 +16,7 @@ pub mod topology;
 
 mod audit;
 mod credit;
+mod cut;
 mod error;
 mod motion;
 mod state;
@@ -31,6 +32,7 @@ pub use topology::{Dateline, Dimension, Ways, Wrap};
 use std::collections::VecDeque;
 
 use credit::Later;
+use cut::Cuts;
 use state::{Buffer, Coming, NONE, Output, Packet, Pending, Slab};
 use tap::Tap;
 use topology::Topology;
@@ -168,6 +170,7 @@ pub struct Network {
     arrived: VecDeque<Message>,
     news: VecDeque<u32>,
     sends: u64,
+    cuts: Cuts,
 }
 
 impl Network {
@@ -215,6 +218,7 @@ impl Network {
             arrived: VecDeque::new(),
             news: VecDeque::new(),
             sends: 0,
+            cuts: Cuts::default(),
             config,
             topology,
             ports,
@@ -330,13 +334,11 @@ impl Network {
     }
 
     fn deliver(&mut self, packet: u32, now: Instant) -> Option<Delivery> {
-        let number = self.packets.remove(packet).message;
-        let message = self.messages.get_mut(number);
-        message.packets -= 1;
-        if message.packets > 0 {
+        if self.is_lost_at_target(packet) {
             return None;
         }
-        let Pending { source, to, bytes, at, .. } = self.messages.remove(number);
+        let number = self.packets.remove(packet).message;
+        let Pending { source, to, bytes, at, .. } = self.end_packet(number)?;
         self.bytes_out += u64::from(bytes);
         Some(Delivery { source, to, bytes, latency: now.since(at) })
     }

@@ -83,6 +83,9 @@ impl Network {
 
     fn arrive(&mut self, coming: Coming, agenda: &mut impl Schedule<Entry>) {
         let Coming { packet, buffer, .. } = coming;
+        if self.cuts.has_broken() && self.is_lost_on_arrival(packet, buffer, agenda) {
+            return;
+        }
         let queue = &mut self.buffers[buffer as usize];
         queue.packets += 1;
         let last = std::mem::replace(&mut queue.tail, packet);
@@ -116,7 +119,7 @@ impl Network {
     }
 
     /// Makes an output choose at a tick, unless it already chooses earlier.
-    fn wake(&mut self, output: u32, tick: u64, agenda: &mut impl Schedule<Entry>) {
+    pub(super) fn wake(&mut self, output: u32, tick: u64, agenda: &mut impl Schedule<Entry>) {
         let out = &mut self.outputs[output as usize];
         let at = tick.max(out.busy_until);
         if at >= out.wake {
@@ -163,7 +166,7 @@ impl Network {
                 later = later.min(queue.ready);
                 continue;
             }
-            if out.to == NONE {
+            if out.to == NONE || out.is_cut {
                 return Ok(Winner { buffer: out.base + place, channel: 0 });
             }
             let bytes = self.packets.get(queue.head).bytes;
@@ -190,7 +193,8 @@ impl Network {
         let packet = queue.head;
         let sent = self.packets.get_mut(packet);
         let bytes = sent.bytes;
-        if let Some(tap) = &mut self.tap {
+        let is_cut = self.outputs[output as usize].is_cut;
+        if let Some(tap) = self.tap.as_mut().filter(|_| !is_cut) {
             let left = Left { at: self.ticks.at(now), output, channel };
             tap.left(left, sent, self.messages.get(sent.message));
         }
@@ -205,9 +209,13 @@ impl Network {
         out.waiting &= !(1 << place);
         out.turn = (place + 1) % 64;
         out.busy_until = gone;
-        out.busy_ticks += ticks;
         let is_asked = out.waiting != 0;
-        if out.to == NONE {
+        out.busy_ticks += if is_cut { 0 } else { ticks };
+        out.sent = packet;
+        if is_cut {
+            out.sent = NONE;
+            self.lose(packet, output);
+        } else if out.to == NONE {
             let at = self.ticks.at(gone + u64::from(self.config.wire_ticks));
             agenda.schedule(at, Entry::Deliver { packet, node });
         } else {

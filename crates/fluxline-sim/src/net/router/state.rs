@@ -164,10 +164,24 @@ pub struct Output {
     pub to: u32,
     /// The number of ticks for which it was busy since the start.
     pub busy_ticks: u64,
+    /// The packet that it sent last.
+    pub sent: u32,
+    /// True while its link is cut: packets for it are lost.
+    pub is_cut: bool,
 }
 
 impl Output {
     pub fn new(base: u32, to: u32) -> Output {
-        Output { busy_until: 0, wake: NEVER, waiting: 0, turn: 0, base, to, busy_ticks: 0 }
+        Output {
+            busy_until: 0,
+            wake: NEVER,
+            waiting: 0,
+            turn: 0,
+            base,
+            to,
+            busy_ticks: 0,
+            sent: NONE,
+            is_cut: false,
+        }
     }
 }

@@ -7,10 +7,12 @@ use fluxline_core::random::Draw;
 
 use super::topology::{Class, Topology};
 use super::*;
+use crate::core::fault::FaultKind;
+use crate::core::interconnect::{Interconnect, Report};
 use crate::core::model;
 use crate::load::Settings;
 use crate::load::traffic::{Arrivals, Message, Pattern, Plan, Size};
-use crate::{Agenda, Fingerprint, Model};
+use crate::{Agenda, Fingerprint, Instant, Model};
 
 /// The tick of a message's last byte, and the message: source, target, bytes, and hand-over time
 /// [ps].
@@ -454,4 +456,114 @@ fn a_part_of_a_larger_model_needs_nothing_but_a_conversion() {
     whole.0.send(&message, &mut agenda);
     model::run(&mut whole, &mut agenda, &mut Fingerprint::default(), Instant::NEVER);
     assert_eq!((whole.0.pending(), whole.0.hops()), (0, 4));
+}
+
+/// A network with its agenda, and the ends of its messages.
+struct Bench {
+    network: Network,
+    agenda: Agenda<Entry>,
+    arrived: u64,
+    dropped: u64,
+}
+
+impl Bench {
+    fn run(&mut self, until: Instant) {
+        while let Some(entry) = self.agenda.take(until) {
+            Interconnect::handle(&mut self.network, entry, &mut self.agenda);
+            self.follow();
+        }
+        self.agenda.idle_until(until);
+        self.network.audit().expect("every packet is somewhere");
+    }
+
+    fn follow(&mut self) {
+        while let Some(report) = Interconnect::next_report(&mut self.network) {
+            match report {
+                Report::Received { node, class } => {
+                    let found = self.network.take(node, class, &mut self.agenda);
+                    self.arrived += u64::from(found.is_some());
+                }
+                Report::Dropped { .. } => self.dropped += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn send(&mut self, source: u32, to: u32, bytes: u32) {
+        let message = Message { at: self.agenda.now(), source, to, bytes, event: 0 };
+        Interconnect::send(&mut self.network, source, message, &mut self.agenda).expect("taken");
+    }
+
+    fn fault(&mut self, kind: FaultKind) -> bool {
+        let is_known = Interconnect::fault(&mut self.network, kind, &mut self.agenda);
+        self.follow();
+        is_known
+    }
+}
+
+fn bench(config: NetworkConfig) -> Bench {
+    let network = Network::new(config).expect("a network");
+    Bench { network, agenda: Agenda::default(), arrived: 0, dropped: 0 }
+}
+
+fn ns(ns: u64) -> Instant {
+    Instant::from_ps(ns * 1000)
+}
+
+#[test]
+fn a_packet_is_lost_on_a_cut_link_while_it_is_there_and_not_before_or_after() {
+    // A ring of 8: from the node 1 ns, then at each router 5 ns and at each link 1 ns; 4 ns long.
+    for (cut_at, arrives) in [(0, 0), (5, 0), (12, 0), (16, 0), (17, 1), (40, 1)] {
+        let mut bench = bench(NetworkConfig::torus(&[8]));
+        bench.send(0, 3, 64);
+        bench.run(ns(cut_at));
+        assert!(bench.fault(FaultKind::CutLink { from: 2, to: 1 }));
+        bench.run(ns(1000));
+        assert_eq!((bench.arrived, bench.dropped), (arrives, 1 - arrives), "cut at {cut_at} ns");
+        let losses = Interconnect::losses(&bench.network);
+        assert_eq!(losses.len() as u64, 1 - arrives);
+        assert!(losses.iter().all(|loss| loss.place == "link from router 1 to router 2"));
+        // Other routes work, and this one after its repair.
+        bench.send(4, 6, 64);
+        bench.run(ns(2000));
+        assert!(bench.fault(FaultKind::MendLink { from: 1, to: 2 }));
+        bench.send(0, 3, 640);
+        bench.run(ns(3000));
+        assert_eq!((bench.arrived, bench.dropped), (arrives + 2, 1 - arrives));
+    }
+}
+
+#[test]
+fn whatever_links_are_cut_each_message_ends_once() {
+    let mut dropped = 0;
+    for seed in 0..30 {
+        println!("seed {seed}");
+        let mut draw = Draw::new(seed);
+        let base = NetworkConfig::torus([&[4, 3][..], &[6], &[3, 3, 3]][seed as usize % 3]);
+        let wire_ticks = 1 + draw.below(20) as u32;
+        let mut bench = bench(NetworkConfig { wire_ticks, ..base });
+        let routers = bench.network.topology().routers();
+        let mut now = 0;
+        for _ in 0..600 {
+            now += draw.below(12);
+            bench.run(ns(now));
+            let (from, to) = (draw.below(routers.into()) as u32, draw.below(routers.into()) as u32);
+            let joined = bench.network.topology().hops(from, to) == 1;
+            if draw.chance(0.2) {
+                assert_eq!(bench.fault(FaultKind::CutLink { from, to }), joined);
+            } else if draw.chance(0.2) {
+                assert_eq!(bench.fault(FaultKind::MendLink { from, to }), joined);
+            } else if from != to {
+                bench.send(from, to, draw.below(400) as u32);
+            }
+        }
+        bench.run(ns(now + 1_000_000));
+        let sent = bench.network.sends;
+        assert_eq!((bench.arrived + bench.dropped, bench.network.pending()), (sent, 0));
+        assert_eq!(bench.network.deadlock(), None);
+        dropped += bench.dropped;
+        assert!(!bench.fault(FaultKind::CutLink { from: 0, to: 99 }));
+        assert!(!bench.fault(FaultKind::Power(0)));
+    }
+    assert!(dropped > 100, "{dropped}");
 }

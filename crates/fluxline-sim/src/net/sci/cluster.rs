@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::adapter::{Card, Ids, Mover, PlainWire, Step, Times};
 use super::{Config as NetworkConfig, ConfigError, Network, NodeId, Topology, link};
 use crate::Duration;
-use crate::core::fault::Fault;
+use crate::core::fault::{Fault, FaultKind};
 use crate::host::{self, Host};
 use crate::net::plain;
 use crate::world::{Cluster, Due, Platform, World};
@@ -61,6 +61,9 @@ pub enum ClusterError {
         /// The largest possible number.
         most: usize,
     },
+    /// A fault that this network does not have.
+    #[error("{0}")]
+    NoSuchFault(&'static str),
     /// A fault of a node that does not exist.
     #[error("a fault names node {node}, but nodes are 0 to {last}")]
     Fault {
@@ -143,12 +146,30 @@ impl Config {
         let cards: Result<Vec<Card<W>>, ClusterError> = (0..self.nodes as u32).map(card).collect();
         let mut world = World::new(wire, cards?);
         for &fault in &self.faults {
-            let node = fault.kind.node() as usize;
+            let node = fault.kind.last_node() as usize;
+            if let Some(reason) = sci_lacks(fault.kind) {
+                return Err(ClusterError::NoSuchFault(reason));
+            }
             if node >= self.nodes {
                 return Err(ClusterError::Fault { node, last: self.nodes - 1 });
             }
             world.plan_fault(fault);
         }
         Ok(Cluster::of(world, LINK, self.crossover_bytes))
+    }
+}
+
+/// Returns the reason why a fault is not possible on SCI, if it is not.
+#[must_use]
+pub fn sci_lacks(kind: FaultKind) -> Option<&'static str> {
+    match kind {
+        FaultKind::Restart(_) => Some(
+            "a node on SCI cannot start again: its peers keep the numbers of its mailboxes; leave \
+             restart out, or use sim:ethernet",
+        ),
+        FaultKind::CutLink { .. } | FaultKind::MendLink { .. } => {
+            Some("cut and mend are for links between routers; on SCI write cable:3@1ms")
+        }
+        _ => None,
     }
 }

@@ -70,7 +70,10 @@ impl Interconnect for Network {
             FaultKind::Power(node) => self.kill_node(NodeIndex(node), agenda),
             FaultKind::Cable(node) => self.cut_cable(NodeIndex(node), 0, agenda),
             FaultKind::Repair(node) => self.mend_cable(NodeIndex(node), 0, agenda),
-            FaultKind::Host(_) => return false,
+            FaultKind::Host(_)
+            | FaultKind::Restart(_)
+            | FaultKind::CutLink { .. }
+            | FaultKind::MendLink { .. } => return false,
         }
         true
     }
