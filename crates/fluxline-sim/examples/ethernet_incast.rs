@@ -1,4 +1,5 @@
-//! Demonstrates: several nodes send to one at once, with losses in the switch and with pause frames.
+//! Demonstrates: several nodes send to one at once, with losses in the switch, and with pause
+//! frames.
 //!
 //! `cargo run --release -p fluxline-sim --example ethernet_incast`
 

@@ -92,8 +92,8 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// Reads `KIND:NODE@TIME`, for example `host:3@1ms`, or `cut:3-4@1ms` for a link; `None`: it has
-    /// another form.
+    /// Reads `KIND:NODE@TIME`, for example `host:3@1ms`, or `cut:3-4@1ms` for a link; `None`: it
+    /// has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Fault> {
         let (kind, time) = text.split_once('@')?;

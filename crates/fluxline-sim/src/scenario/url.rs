@@ -25,7 +25,7 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
 
 impl Cluster {
     /// Opens the cluster that a URL describes: `sim:sci` or `sim:ethernet`, and keys behind a `?`,
-    /// joined by `&`. docs/simulation/ethernet.md has the keys of Ethernet; those of SCI are:
+    /// joined by `&`. `docs/simulation/ethernet.md` has the keys of Ethernet; those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |

@@ -123,8 +123,8 @@ impl Config {
         3 * longest + pause + held
     }
 
-    /// Returns the thresholds with which no frame is lost, whoever sends to one port; `None`: the
-    /// queue is too short for that.
+    /// Returns the thresholds with which no frame is lost when all nodes send to one port; `None`:
+    /// the queue is too short for that.
     #[must_use]
     pub fn lossless_pause(&self) -> Option<Pause> {
         let senders = u64::from(self.nodes.saturating_sub(1));

@@ -13,7 +13,7 @@
 //! lost where the queue is full. Losses are counted by place ([`Counters`]).
 //!
 //! Sources: IEEE 802.3-2018, clauses 3 (frames), 4.4.2 (gap), 31 and annex 31B (pause); RFC 791
-//! (fragments), RFC 3168 (marks). docs/simulation/ethernet.md has the equations and the limits.
+//! (fragments), RFC 3168 (marks). `docs/simulation/ethernet.md` has the equations and the limits.
 
 mod carried;
 pub mod cluster;

@@ -53,7 +53,7 @@ pub struct StationPort {
     flushed: VecDeque<Datagram>,
     /// Bytes of both, and of those that the station holds for the card.
     sending_bytes: usize,
-    /// True if the endpoint found no room, and has not been told that there is some.
+    /// True if the endpoint found no room, and has not been polled since.
     was_full: bool,
     /// True if the endpoint can go on, and should be polled.
     has_room: bool,
