@@ -3,6 +3,7 @@
 //! Every key has a default; an unknown key is refused with its line. The manual's page is generated
 //! from the same rows ([`page`]).
 
+mod atoll;
 mod check;
 mod network;
 mod page;

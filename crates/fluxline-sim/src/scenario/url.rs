@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use super::atoll;
 use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
+use crate::net::atoll::cluster::ClusterConfig;
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{ClusterError, Config, Link};
 use crate::net::sci::{self, Preset, Topology};
@@ -16,7 +18,7 @@ use crate::world::Cluster;
 pub enum OpenError {
     /// The URL is for another link.
     #[error(
-        "{url:?} names no simulated link that there is; write sim:sci, for example \
+        "{url:?} names no simulated link that there is; write sim:sci or sim:atoll, for example \
              sim:sci?nodes=8&model=lc2"
     )]
     Link {
@@ -53,6 +55,9 @@ pub enum OpenError {
         /// The message of the operating system.
         problem: String,
     },
+    /// The keys of an ATOLL network are wrong.
+    #[error("sim:atoll: {0}")]
+    Atoll(String),
     /// The parts of the URL do not fit together.
     #[error("the simulated link is invalid: {0}")]
     Cluster(#[from] ClusterError),
@@ -66,7 +71,8 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
 impl Cluster {
-    /// Opens the cluster that a URL describes: `sim:sci`, and keys behind a `?`, joined by `&`.
+    /// Opens the cluster that a URL describes: `sim:sci` or `sim:atoll`, and keys behind a `?`,
+    /// joined by `&`. docs/simulation/atoll.md has the keys of ATOLL; those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |
@@ -91,6 +97,9 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
+        if atoll::keys_of(url).is_some() {
+            return Ok(cluster);
+        }
         let keys = keys_of(url)?;
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
@@ -113,16 +122,28 @@ pub struct Description {
     pub nodes: usize,
     /// The seed of faults.
     pub seed: u64,
-    config: Config,
+    config: Kind,
+}
+
+/// The configuration of a kind of network.
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Sci(Box<Config>),
+    Atoll(Box<ClusterConfig>),
 }
 
 impl Description {
     /// Builds the cluster.
     ///
     /// # Errors
-    /// [`OpenError::Cluster`].
+    /// [`OpenError::Cluster`] or [`OpenError::Atoll`].
     pub fn build(&self) -> Result<Cluster, OpenError> {
-        Ok(self.config.build()?)
+        match &self.config {
+            Kind::Sci(config) => Ok(config.build()?),
+            Kind::Atoll(config) => {
+                config.build().map_err(|error| OpenError::Atoll(error.to_string()))
+            }
+        }
     }
 }
 
@@ -131,8 +152,14 @@ impl Description {
 /// # Errors
 /// [`OpenError`]: the first mistake.
 pub fn describe(url: &str) -> Result<Description, OpenError> {
+    if let Some(keys) = atoll::keys_of(url) {
+        let config = atoll::config(keys).map_err(OpenError::Atoll)?;
+        let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
+        return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
+    }
     let config = config(url)?;
-    Ok(Description { nodes: config.nodes, seed: config.seed, config })
+    let (nodes, seed) = (config.nodes, config.seed);
+    Ok(Description { nodes, seed, config: Kind::Sci(Box::new(config)) })
 }
 
 fn config(url: &str) -> Result<Config, OpenError> {

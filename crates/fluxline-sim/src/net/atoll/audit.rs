@@ -78,12 +78,14 @@ impl<C: Cargo> Network<C> {
     /// Returns the time for which each cable direction was busy.
     pub(super) fn link_uses(&self) -> Vec<crate::core::interconnect::LinkUse> {
         let outputs = (0..).zip(&self.outputs);
-        let wired = outputs.filter(|&(index, of): &(u32, _)| index % PORTS < LINKS && of.to != NONE);
-        wired.map(|(index, of)| crate::core::interconnect::LinkUse {
-            from: index / PORTS,
-            to: of.to / PORTS,
-            busy: self.config.clock.span(of.busy),
-        })
-        .collect()
+        let wired =
+            outputs.filter(|&(index, of): &(u32, _)| index % PORTS < LINKS && of.to != NONE);
+        wired
+            .map(|(index, of)| crate::core::interconnect::LinkUse {
+                from: index / PORTS,
+                to: of.to / PORTS,
+                busy: self.config.clock.span(of.busy),
+            })
+            .collect()
     }
 }

@@ -103,15 +103,20 @@ impl Config {
         self.cable_clocks() + u64::from(self.stop_clocks)
     }
 
-    /// Returns the fill above which a receiver sends a stop: what may still arrive fits above it.
-    /// In the time until the stop acts, whole packets arrive at the rate of the link, and one more
-    /// may have begun.
+    /// Returns the bytes that may still arrive after a receiver has decided to send a stop. In the
+    /// time until it acts, whole packets arrive at the rate of the link, and one more may have
+    /// begun.
     #[must_use]
-    pub fn stop_bytes(&self) -> u32 {
+    pub fn slack_bytes(&self) -> u32 {
         let symbols = (self.control() + self.hop()) as u32;
         let packet = self.packet_bytes + self.overhead_symbols;
-        let coming = (symbols * self.packet_bytes).div_ceil(packet) + self.packet_bytes;
-        self.fifo_bytes.saturating_sub(coming)
+        (symbols * self.packet_bytes).div_ceil(packet) + self.packet_bytes
+    }
+
+    /// Returns the fill above which a receiver sends a stop: the slack fits above it.
+    #[must_use]
+    pub fn stop_bytes(&self) -> u32 {
+        self.fifo_bytes.saturating_sub(self.slack_bytes())
     }
 
     /// Returns the symbols of the longest link packet, with all route symbols.
@@ -147,8 +152,9 @@ impl Config {
             "a hop and a cable take 1 to 4096 clocks each".to_owned()
         } else if self.ack_clocks > 4096 || self.stop_clocks > 4096 {
             "control symbols take at most 4096 clocks".to_owned()
-        } else if self.fifo_bytes > 1 << 24 || self.stop_bytes() < self.go_bytes {
-            let least = self.go_bytes + self.fifo_bytes - self.stop_bytes().min(self.fifo_bytes);
+        } else if self.fifo_bytes > 1 << 24 || self.fifo_bytes < self.go_bytes + self.slack_bytes()
+        {
+            let least = self.go_bytes + self.slack_bytes();
             format!("a buffer of {} bytes: give {least} to 16777216", self.fifo_bytes)
         } else if self.go_bytes < self.packet_bytes {
             format!("go_bytes is {}: give a packet or more", self.go_bytes)

@@ -65,7 +65,8 @@ impl<C: Cargo> Network<C> {
             if states[at] == 3 {
                 let first = path.iter().position(|&seen| seen as usize == at).unwrap_or(0);
                 let cycle = path[first..].to_vec();
-                smallest = smallest.filter(|of| of.iter().min() <= cycle.iter().min()).or(Some(cycle));
+                smallest =
+                    smallest.filter(|of| of.iter().min() <= cycle.iter().min()).or(Some(cycle));
                 states[at] = 2;
             }
             let end = states[at];

@@ -9,8 +9,10 @@
 //! they were scheduled does not count.
 
 pub mod cargo;
+pub mod cluster;
 pub mod config;
 pub mod deadlock;
+pub mod host;
 pub mod routes;
 pub mod wiring;
 
@@ -208,12 +210,7 @@ impl<C: Cargo> Network<C> {
     }
 
     /// Returns the work of a clock from the next one on, and schedules the clock.
-    fn slot(
-        &mut self,
-        tick: u64,
-        first: u32,
-        agenda: &mut impl Schedule<Entry>,
-    ) -> &mut Slot {
+    fn slot(&mut self, tick: u64, first: u32, agenda: &mut impl Schedule<Entry>) -> &mut Slot {
         let index = tick as usize & (self.slots.len() - 1);
         if !self.slots[index].is_planned {
             self.slots[index].is_planned = true;

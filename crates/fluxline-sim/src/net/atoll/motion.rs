@@ -171,10 +171,12 @@ impl<C: Cargo> Network<C> {
         }
         let symbols = self.symbols(&packet);
         let local = (input % PORTS) as u8;
-        Self::hold(&mut self.inputs[input as usize], &mut self.outputs[output as usize], &packet, [
-            local,
-            (output % PORTS) as u8,
-        ]);
+        Self::hold(
+            &mut self.inputs[input as usize],
+            &mut self.outputs[output as usize],
+            &packet,
+            [local, (output % PORTS) as u8],
+        );
         let of = &mut self.inputs[input as usize];
         of.leaving_until = now + symbols;
         of.leaving_bytes = packet.bytes;

@@ -90,9 +90,8 @@ impl Wiring {
     /// # Errors
     /// Fewer than 2 or more than 5 nodes.
     pub fn full(nodes: u32) -> Result<Wiring, ConfigError> {
-        let all = (0..nodes.min(6)).flat_map(|from| {
-            (from + 1..nodes.min(6)).map(move |to| Cable { from, to })
-        });
+        let all = (0..nodes.min(6))
+            .flat_map(|from| (from + 1..nodes.min(6)).map(move |to| Cable { from, to }));
         Wiring::of(nodes, &all.collect::<Vec<Cable>>())
     }
 
@@ -134,7 +133,8 @@ impl Wiring {
 
     /// Returns the number of cables between the nodes for which `is_left` is true, and the others.
     pub fn cut(&self, is_left: impl Fn(u32) -> bool) -> u32 {
-        let crosses = |port: u32, end: u32| end != NONE && is_left(port / LINKS) != is_left(end / LINKS);
+        let crosses =
+            |port: u32, end: u32| end != NONE && is_left(port / LINKS) != is_left(end / LINKS);
         let ends = (0..).zip(&self.ends).filter(|&(port, &end)| crosses(port, end));
         ends.count() as u32 / 2
     }

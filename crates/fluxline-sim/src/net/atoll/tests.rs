@@ -1,1 +1,0 @@
-//! Closed forms, a brute-force model that moves every symbol's time by itself, and faults.
