@@ -42,8 +42,8 @@ fn put(bytes: &[u8], to: Target) -> Work<'_> {
 
 #[test]
 fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
-    for (repair, expected) in [("1@20ms", Status::Done), ("1@900ms", Status::Flushed)] {
-        let cluster = open(&format!("sim:atoll?grid=3x1&fault=cable:1@5ms,repair:{repair}"));
+    for (repair, expected) in [("0@20ms", Status::Done), ("0@900ms", Status::Flushed)] {
+        let cluster = open(&format!("sim:atoll?grid=3x1&fault=cable:0@5ms,repair:{repair}"));
         let mut joined = Joined::new(pair_of(&cluster));
         let (region, remote) = joined.shared("samples", 4096);
         while cluster.now() < Moment::from_ns(6_000_000) {
@@ -78,7 +78,7 @@ fn a_put_to_a_node_without_power_ends_as_flushed() {
 fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
     for (url, says) in [
         ("sim:atollo", "sim:sci or sim:atoll"),
-        ("sim:atoll?", "the keys are grid, torus"),
+        ("sim:atoll?grid=2x2&", "the keys are grid, torus"),
         ("sim:atoll?nodes=4", "the keys are grid, torus"),
         ("sim:atoll?grid=2x2&grid=2x2", "grid is given twice"),
         ("sim:atoll?grid=2x2&ring=4", "give grid or ring, not both"),
