@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use fluxline_sim::host::{config, preset};
-use fluxline_sim::net::atoll::host::{Hosts, Mode, Times, Transfer, one_way};
+use fluxline_sim::net::atoll::adapter::host::{Hosts, Mode, Times, Transfer, one_way};
 use fluxline_sim::net::atoll::{Config, Grid, Wiring};
 use fluxline_sim::{Agenda, Clock, Instant, Model};
 

@@ -8,7 +8,7 @@ use fluxline_sim::core::fault::Fault;
 use fluxline_sim::load::sweep::{Limits, Outcome, measure};
 use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size, Traffic};
 use fluxline_sim::load::{Loaded, Settings};
-use fluxline_sim::net::atoll::host::{Hosts, Mode, Times, Transfer, one_way};
+use fluxline_sim::net::atoll::adapter::host::{Hosts, Mode, Times, Transfer, one_way};
 use fluxline_sim::net::atoll::{Config, Grid, Network, Wiring, Worms};
 use fluxline_sim::world::Cluster;
 use fluxline_sim::{Agenda, Clock, Duration, Instant, Model};

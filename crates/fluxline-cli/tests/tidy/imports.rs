@@ -214,9 +214,10 @@ fn no_circle_of_imports_between_files_or_folders() {
 }
 
 /// The extras of networks: ringlets, tori and routers work without hosts, nodes and programs.
-const EXTRAS: [&str; 7] = [
+const EXTRAS: [&str; 8] = [
     "fabric",
     "host",
+    "net/atoll/adapter",
     "net/sci/adapter",
     "net/sci/clock",
     "net/sci/cluster",

@@ -3,8 +3,9 @@
 use crate::core::fault::{FORMS, Fault};
 use crate::fabric::courier::Times;
 use crate::host::preset;
-use crate::net::atoll::cluster::ClusterConfig;
-use crate::net::atoll::{Config, Grid, Routing, Wiring, host};
+use crate::net::atoll::adapter::cluster::ClusterConfig;
+use crate::net::atoll::adapter::host;
+use crate::net::atoll::{Config, Grid, Routing, Wiring};
 use crate::{Clock, Duration};
 
 const KEYS: &str = "grid, torus, ring, full, clock, cable, routing, bus, seed, fault";

@@ -7,7 +7,7 @@ use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
-use crate::net::atoll::cluster::ClusterConfig;
+use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{ClusterError, Config, Link};
 use crate::net::sci::{self, Preset, Topology};

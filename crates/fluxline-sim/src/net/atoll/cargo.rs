@@ -1,6 +1,5 @@
 //! The content of messages, for the network.
 
-use crate::fabric::courier::Frame;
 use crate::load::traffic::Message;
 use crate::load::{Arrived, Carrier};
 
@@ -42,17 +41,6 @@ impl Cargo for Parcel {
 
     fn port(&self) -> u8 {
         self.port
-    }
-}
-
-/// Frames of couriers: one process on each node.
-impl Cargo for Frame {
-    fn target(&self) -> u32 {
-        self.target
-    }
-
-    fn bytes(&self) -> u32 {
-        u32::try_from(Frame::bytes(self)).unwrap_or(u32::MAX)
     }
 }
 

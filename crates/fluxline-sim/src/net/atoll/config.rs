@@ -3,14 +3,10 @@
 //! Certainty: "published" is in papers or pages of the makers, "derived" follows from published
 //! numbers, "background" was remembered by an expert and not checked, "assumed" is a choice.
 
+use super::error::ConfigError;
 use super::routes::{HOPS_MAX, Routing};
-use super::wiring::Wiring;
+use super::wiring::{Grid, Wiring};
 use crate::{Clock, Duration};
-
-/// An invalid configuration, in one sentence.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("ATOLL: {0}")]
-pub struct ConfigError(pub(crate) String);
 
 /// The network: chips, cables and routes.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +50,8 @@ pub struct Config {
 
 /// The most packets of a retransmission buffer. A choice.
 pub const WINDOW_MAX: usize = 8;
+/// The most nodes with a table of routes. A choice: it has 16 MB.
+const TABLE_NODES_MAX: u32 = 4096;
 /// Bits of a symbol: 8 of data and one that marks control symbols. Background.
 const SYMBOL_BITS: u32 = 9;
 
@@ -108,9 +106,10 @@ impl Config {
     /// begun.
     #[must_use]
     pub fn slack_bytes(&self) -> u32 {
-        let symbols = (self.control() + self.hop()) as u32;
-        let packet = self.packet_bytes + self.overhead_symbols;
-        (symbols * self.packet_bytes).div_ceil(packet) + self.packet_bytes
+        let payload = u64::from(self.packet_bytes);
+        let packet = (payload + u64::from(self.overhead_symbols)).max(1);
+        let coming = (self.control() + self.hop()).saturating_mul(payload).div_ceil(packet);
+        u32::try_from(coming + payload).unwrap_or(u32::MAX)
     }
 
     /// Returns the fill above which a receiver sends a stop: the slack fits above it.
@@ -132,12 +131,20 @@ impl Config {
         all
     }
 
+    /// Returns true if the routes are a table of all pairs of nodes.
+    fn has_table(&self) -> bool {
+        self.routing == Routing::Shortest || self.wiring.shape().is_none()
+    }
+
     /// Checks the parameters.
     ///
     /// # Errors
     /// Names the invalid value and the allowed ones.
     pub fn check(&self) -> Result<(), ConfigError> {
         let megahertz = self.clock.hertz() / 1_000_000;
+        let links = self.wiring.shape().map_or(0, Grid::longest);
+        let (nodes, has_table) = (self.wiring.nodes(), self.has_table());
+        let least = self.go_bytes.saturating_add(self.slack_bytes());
         let problem = if !(1..=10_000).contains(&megahertz) {
             format!("a clock of {} Hz: give 1 to 10000 MHz", self.clock.hertz())
         } else if !(1..=4096).contains(&self.packet_bytes) {
@@ -152,12 +159,14 @@ impl Config {
             "a hop and a cable take 1 to 4096 clocks each".to_owned()
         } else if self.ack_clocks > 4096 || self.stop_clocks > 4096 {
             "control symbols take at most 4096 clocks".to_owned()
-        } else if self.fifo_bytes > 1 << 24 || self.fifo_bytes < self.go_bytes + self.slack_bytes()
-        {
-            let least = self.go_bytes + self.slack_bytes();
+        } else if self.fifo_bytes > 1 << 24 || self.fifo_bytes < least {
             format!("a buffer of {} bytes: give {least} to 16777216", self.fifo_bytes)
         } else if self.go_bytes < self.packet_bytes {
             format!("go_bytes is {}: give a packet or more", self.go_bytes)
+        } else if links > HOPS_MAX {
+            format!("paths of {links} links: give sides whose paths have at most {HOPS_MAX}")
+        } else if has_table && nodes > TABLE_NODES_MAX {
+            format!("{nodes} nodes: without dimension order, give at most {TABLE_NODES_MAX}")
         } else if self.queue_messages == 0 {
             "queue_messages is 0: a host port must hold a message to send it".to_owned()
         } else if !(0.0..=0.01).contains(&self.bit_error_rate) {

@@ -221,8 +221,8 @@ impl<C: Cargo> Network<C> {
 /// The state of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Cut.
+    /// Nothing passes.
     Yes,
-    /// Whole.
+    /// Packets pass.
     No,
 }

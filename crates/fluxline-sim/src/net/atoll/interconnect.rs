@@ -1,16 +1,9 @@
-//! ATOLL as an [`Interconnect`], and its entries in a world.
+//! ATOLL as an [`Interconnect`].
 
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
-use crate::world::Due;
-
-impl<S> From<Entry> for Due<Entry, S> {
-    fn from(entry: Entry) -> Due<Entry, S> {
-        Due::Wire(entry)
-    }
-}
 
 /// Frames are messages. A send is done when its last symbol is at the target.
 impl<C: Cargo> Interconnect for Network<C> {

@@ -8,16 +8,16 @@
 //! One entry handles all of a clock: packets arrive, then outputs choose, so the order in which
 //! they were scheduled does not count.
 
+pub mod adapter;
 pub mod cargo;
-pub mod cluster;
 pub mod config;
 pub mod deadlock;
-pub mod host;
 pub mod routes;
 pub mod wiring;
 
 mod audit;
 mod control;
+mod error;
 mod fault;
 mod interconnect;
 mod motion;
@@ -25,8 +25,9 @@ mod state;
 mod supply;
 
 pub use cargo::{Cargo, Parcel, Worms};
-pub use config::{Config, ConfigError};
+pub use config::Config;
 pub use deadlock::Deadlock;
+pub use error::ConfigError;
 pub use fault::Cut;
 pub use routes::Routing;
 pub use wiring::{Cable, Grid, Wiring};

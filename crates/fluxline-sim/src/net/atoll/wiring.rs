@@ -1,6 +1,6 @@
 //! The cables between link ports, and presets of common topologies.
 
-use super::config::ConfigError;
+use super::error::ConfigError;
 
 /// Link ports of a chip.
 pub const LINKS: u32 = 4;
@@ -23,10 +23,19 @@ pub struct Cable {
 pub struct Grid {
     /// Nodes in a row.
     pub columns: u32,
-    /// Rows.
+    /// Nodes in a column.
     pub rows: u32,
     /// True if the ends of rows and columns are joined: a torus.
     pub is_torus: bool,
+}
+
+impl Grid {
+    /// Returns the links of the longest path in dimension order.
+    #[must_use]
+    pub fn longest(self) -> u32 {
+        let side = |side: u32| if self.is_torus { side / 2 } else { side.saturating_sub(1) };
+        side(self.columns) + side(self.rows)
+    }
 }
 
 /// The nodes and their cables.

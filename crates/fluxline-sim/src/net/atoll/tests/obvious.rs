@@ -122,10 +122,9 @@ impl<'a> Obvious<'a> {
 
     fn step(&mut self) {
         let now = self.tick;
-        let (due, later) =
+        let (due, later): (Vec<(u64, Change)>, _) =
             std::mem::take(&mut self.changes).into_iter().partition(|(tick, _)| *tick == now);
         self.changes = later;
-        let due: Vec<(u64, Change)> = due;
         let control = self.config.cable_clocks() + u64::from(self.config.stop_clocks);
         for (_, change) in &due {
             if let Change::Leave { input, bytes } = *change {

@@ -25,34 +25,39 @@ fn sixteen_nodes_have_eight_links_of_bisection_and_paths_of_four_hops() {
     assert_eq!(longest(&Wiring::full(5).expect("five nodes"), Routing::Shortest), 1);
 }
 
+/// Returns the number of links between all nodes, by relaxing until nothing changes.
+fn distances(wiring: &Wiring) -> Vec<Vec<u32>> {
+    let nodes = wiring.nodes();
+    let alone = |node| (0..nodes).map(move |other| if other == node { 0 } else { 1000 }).collect();
+    let mut far: Vec<Vec<u32>> = (0..nodes).map(alone).collect();
+    loop {
+        let before = far.clone();
+        for node in 0..nodes {
+            let ends = (0..LINKS).map(|port| wiring.end_of(node, port)).filter(|&end| end != NONE);
+            for next in ends.map(|end| (end / LINKS) as usize) {
+                let beyond = before[next].iter();
+                let row = far[node as usize].iter_mut();
+                row.zip(beyond).for_each(|(links, &more)| *links = (*links).min(more + 1));
+            }
+        }
+        if far == before {
+            return far;
+        }
+    }
+}
+
 #[test]
 fn every_path_follows_cables_to_its_target_and_is_a_shortest_one() {
     let mut draw = Draw::new(test_seed!(2));
     for _ in 0..60 {
         let wiring = random_wiring(&mut draw);
-        let nodes = wiring.nodes() as usize;
-        let mut far = vec![vec![1000; nodes]; nodes];
-        for (node, row) in far.iter_mut().enumerate() {
-            row[node] = 0;
-            for end in (0..LINKS).map(|port| wiring.end_of(node as u32, port)) {
-                if end != NONE && (end / LINKS) as usize != node {
-                    row[(end / LINKS) as usize] = 1;
-                }
-            }
-        }
-        for middle in 0..nodes {
-            for from in 0..nodes {
-                for to in 0..nodes {
-                    far[from][to] = far[from][to].min(far[from][middle] + far[middle][to]);
-                }
-            }
-        }
+        let far = distances(&wiring);
         for routing in [Routing::DimensionOrder, Routing::Shortest] {
             let routes = Routes::of(&wiring, routing);
-            for from in 0..nodes {
-                for to in 0..nodes {
+            for (from, row) in far.iter().enumerate() {
+                for (to, &links) in row.iter().enumerate() {
                     let path = routes.path(&wiring, from as u32, to as u32).expect("a path");
-                    assert_eq!(path.links(), far[from][to], "{from} to {to} on {wiring:?}");
+                    assert_eq!(path.links(), links, "{from} to {to} on {wiring:?}");
                     let walk = |node: u32, hop| wiring.end_of(node, path.port(hop)) / LINKS;
                     assert_eq!((0..path.links()).fold(from as u32, walk), to as u32);
                 }
@@ -91,14 +96,19 @@ fn wrong_wirings_and_parameters_are_rejected_with_what_to_write() {
     let huge = Grid { columns: u32::MAX, rows: 2, is_torus: true };
     assert!(Wiring::grid(huge).is_err());
     let good = || Config::new(line(2));
-    let mut wrong = Vec::new();
-    wrong.push((Config { window: 9, ..good() }, "give 1 to 8"));
-    wrong.push((Config { packet_bytes: 0, ..good() }, "give 1 to 4096"));
-    wrong.push((Config { fifo_bytes: 100, ..good() }, "a buffer of 100 bytes: give "));
-    wrong.push((Config { go_bytes: 1, ..good() }, "give a packet or more"));
-    wrong.push((Config { bit_error_rate: f64::NAN, ..good() }, "give 0 to 0.01"));
-    wrong.push((Config { cable: Duration::from_us(100), ..good() }, "1 to 4096 clocks"));
-    wrong.push((Config { clock: crate::Clock::from_hertz(1), ..good() }, "give 1 to 10000 MHz"));
+    let wrong = [
+        (Config { window: 9, ..good() }, "give 1 to 8"),
+        (Config { packet_bytes: 0, ..good() }, "give 1 to 4096"),
+        (Config { fifo_bytes: 100, ..good() }, "a buffer of 100 bytes: give "),
+        (Config { go_bytes: u32::MAX, ..good() }, "a buffer of 256 bytes: give "),
+        (Config { queue_messages: 0, ..good() }, "must hold a message"),
+        (Config { wiring: line(1000), ..good() }, "paths of 999 links"),
+        (Config { wiring: torus(65, 64), routing: Routing::Shortest, ..good() }, "at most 4096"),
+        (Config { go_bytes: 1, ..good() }, "give a packet or more"),
+        (Config { bit_error_rate: f64::NAN, ..good() }, "give 0 to 0.01"),
+        (Config { cable: Duration::from_us(100), ..good() }, "1 to 4096 clocks"),
+        (Config { clock: crate::Clock::from_hertz(1), ..good() }, "give 1 to 10000 MHz"),
+    ];
     for (config, says) in wrong {
         let error = config.check().expect_err("wrong").to_string();
         assert!(error.contains(says), "{error}");

@@ -1,6 +1,6 @@
 //! Nodes with a `Fabric` on an ATOLL network.
 
-use super::{Config, ConfigError, Network};
+use super::super::{Config, ConfigError, Network};
 use crate::core::fault::Fault;
 use crate::fabric::courier::{Courier, Frame, Times};
 use crate::world::{Cluster, World};

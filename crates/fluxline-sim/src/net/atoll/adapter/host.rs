@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Config, ConfigError, Entry, Network, Parcel};
+use super::super::{Config, ConfigError, Entry, Network, Parcel};
 use crate::core::interconnect::{Class, Interconnect, Refusal, Report};
 use crate::host::{Bus, config, preset};
 use crate::{Agenda, Duration, Instant, Model};
