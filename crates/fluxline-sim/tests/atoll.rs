@@ -109,6 +109,21 @@ fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
 }
 
 #[test]
+fn programs_on_threads_of_their_own_open_its_nodes() {
+    std::thread::scope(|scope| {
+        for name in ["a", "b"] {
+            scope.spawn(move || {
+                let url = format!("sim:atoll/chips/{name}?grid=2x1");
+                let mut node = fluxline_sim::threads::open(&url).expect("both come");
+                assert_eq!(node.capabilities().link, "sim:atoll");
+                node.wait(Moment::from_ns(50_000));
+                assert!(node.now() >= Moment::from_ns(50_000));
+            });
+        }
+    });
+}
+
+#[test]
 fn a_run_repeats_with_its_seed() {
     let run = |seed| {
         let cluster = open(&format!("sim:atoll?grid=2x1&seed={seed}&fault=bits:1e-5"));
