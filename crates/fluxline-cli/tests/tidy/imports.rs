@@ -217,6 +217,7 @@ fn no_circle_of_imports_between_files_or_folders() {
 const EXTRAS: [&str; 8] = [
     "fabric",
     "host",
+    "net/atoll/adapter",
     "net/ethernet/cluster",
     "net/sci/adapter",
     "net/sci/clock",

@@ -1,5 +1,6 @@
 //! The networks. Each has a folder of its own.
 
+pub mod atoll;
 pub mod ethernet;
 pub mod plain;
 pub mod router;

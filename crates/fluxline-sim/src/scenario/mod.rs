@@ -3,6 +3,7 @@
 //! Every key has a default. A key that is unknown, or that has no effect, is refused with its line.
 //! One table of keys ([`KEYS`]) feeds the reader, its refusals, the listing and the manual.
 
+mod atoll;
 mod check;
 mod effect;
 mod ethernet;

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use super::atoll;
 use super::ethernet::{Described, ethernet_keys};
 use super::url_parts::{Keys, keys_behind};
 use crate::Duration;
 use crate::core::dump;
 use crate::core::fault::Fault;
 use crate::host::{self, preset};
+use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{Config, Link};
@@ -24,8 +26,9 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
 impl Cluster {
-    /// Opens the cluster that a URL describes: `sim:sci` or `sim:ethernet`, and keys behind a `?`,
-    /// joined by `&`. `docs/simulation/ethernet.md` has the keys of Ethernet; those of SCI are:
+    /// Opens the cluster that a URL describes: `sim:sci`, `sim:atoll` or `sim:ethernet`, and keys
+    /// behind a `?`, joined by `&`. `docs/simulation/atoll.md` and `docs/simulation/ethernet.md` have
+    /// the keys of these; those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |
@@ -50,6 +53,9 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
+        if atoll::keys_of(url).is_some() {
+            return Ok(cluster);
+        }
         let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
@@ -80,17 +86,21 @@ pub struct Description {
 enum Kind {
     Sci(Box<Config>),
     Ethernet(Box<ethernet::cluster::Config>),
+    Atoll(Box<ClusterConfig>),
 }
 
 impl Description {
     /// Builds the cluster.
     ///
     /// # Errors
-    /// [`OpenError::Cluster`].
+    /// [`OpenError::Cluster`] or [`OpenError::Atoll`].
     pub fn build(&self) -> Result<Cluster, OpenError> {
         match &self.config {
             Kind::Sci(config) => Ok(config.build()?),
             Kind::Ethernet(config) => Ok(config.build()?),
+            Kind::Atoll(config) => {
+                config.build().map_err(|error| OpenError::Atoll(error.to_string()))
+            }
         }
     }
 }
@@ -104,6 +114,11 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
         let Described { nodes, seed, config } = super::ethernet::describe(url)?;
         let config = Kind::Ethernet(Box::new(config));
         return Ok(Description { nodes: nodes as usize, seed, config });
+    }
+    if let Some(keys) = atoll::keys_of(url) {
+        let config = atoll::config(keys).map_err(OpenError::Atoll)?;
+        let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
+        return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
     }
     let config = config(url)?;
     let (nodes, seed) = (config.nodes, config.seed);

@@ -8,8 +8,8 @@ use crate::net::sci::cluster::ClusterError;
 pub enum OpenError {
     /// The URL is for another link.
     #[error(
-        "{url:?} names no simulated link that there is; write sim:sci or sim:ethernet, for example \
-             sim:sci?nodes=8&model=lc2"
+        "{url:?} names no simulated link that there is; write sim:sci, sim:atoll or sim:ethernet, for \
+         example sim:sci?nodes=8&model=lc2"
     )]
     Link {
         /// The given URL.
@@ -50,6 +50,9 @@ pub enum OpenError {
     /// The parts of the URL do not fit together.
     #[error("the simulated link is invalid: {0}")]
     Cluster(#[from] ClusterError),
+    /// The keys of an ATOLL network are wrong.
+    #[error("sim:atoll: {0}")]
+    Atoll(String),
     /// The parts of the URL do not make an Ethernet.
     #[error("the simulated link is invalid: {0}")]
     Ethernet(String),

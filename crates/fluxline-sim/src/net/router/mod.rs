@@ -27,13 +27,14 @@ pub use deadlock::Deadlock;
 pub use error::NetworkError;
 pub use graph::Graph;
 pub use loaded::{Loaded, loaded};
+pub(crate) use state::Slab;
 pub use topology::{Dateline, Dimension, Ways, Wrap};
 
 use std::collections::VecDeque;
 
 use credit::Later;
 use cut::Cuts;
-use state::{Buffer, Coming, NONE, Output, Packet, Pending, Slab};
+use state::{Buffer, Coming, NONE, Output, Packet, Pending};
 use tap::Tap;
 use topology::Topology;
 
@@ -97,20 +98,20 @@ pub struct Delivery {
 
 /// Converts ticks to time; without a division if the period is a whole number of picoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Ticks {
+pub(crate) struct Ticks {
     clock: Clock,
     period_ps: Option<u64>,
 }
 
 impl Ticks {
-    fn new(clock: Clock) -> Ticks {
+    pub(crate) fn new(clock: Clock) -> Ticks {
         let second = 1_000_000_000_000;
         let period_ps = second % clock.hertz() == 0;
         Ticks { clock, period_ps: period_ps.then(|| second / clock.hertz()) }
     }
 
     /// Returns the time at which a tick begins.
-    fn at(&self, tick: u64) -> Instant {
+    pub(crate) fn at(&self, tick: u64) -> Instant {
         match self.period_ps {
             Some(period) => Instant::from_ps(tick.saturating_mul(period)),
             None => self.clock.at(tick),
@@ -118,7 +119,7 @@ impl Ticks {
     }
 
     /// Returns the first tick at or after `now`.
-    fn from(&self, now: Instant) -> u64 {
+    pub(crate) fn from(&self, now: Instant) -> u64 {
         match self.period_ps {
             Some(period) => now.as_ps().div_ceil(period),
             None => self.clock.tick_from(now),

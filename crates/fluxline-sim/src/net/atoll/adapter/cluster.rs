@@ -1,0 +1,42 @@
+//! Nodes with a `Fabric` on an ATOLL network.
+
+use super::super::{Config, ConfigError, Network};
+use crate::core::fault::Fault;
+use crate::fabric::courier::{Courier, Frame, Times};
+use crate::world::{Cluster, World};
+
+/// The nodes, their network and its faults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterConfig {
+    /// The network.
+    pub network: Config,
+    /// The adapter and host of each node.
+    pub times: Times,
+    /// The faults.
+    pub faults: Vec<Fault>,
+}
+
+/// The name of the link.
+const LINK: &str = "sim:atoll";
+
+impl ClusterConfig {
+    /// Builds the cluster.
+    ///
+    /// # Errors
+    /// A parameter of the network, or a fault of a node that does not exist.
+    pub fn build(&self) -> Result<Cluster, ConfigError> {
+        let network = Network::<Frame>::new(self.network.clone())?;
+        let nodes = self.network.wiring.nodes();
+        let card = |node| Courier::<Network<Frame>>::new(node, self.times);
+        let mut world = World::new(network, (0..nodes).map(card));
+        for &fault in &self.faults {
+            let (node, last) = (fault.kind.node(), nodes - 1);
+            if node >= nodes {
+                let text = format!("a fault names node {node}, but nodes are 0 to {last}");
+                return Err(ConfigError(text));
+            }
+            world.plan_fault(fault);
+        }
+        Ok(Cluster::of(world, LINK, u64::MAX))
+    }
+}

@@ -1,0 +1,78 @@
+//! The content of messages, for the network.
+
+use crate::load::traffic::Message;
+use crate::load::{Arrived, Carrier};
+
+use super::Network;
+
+/// A content with its receiver.
+pub trait Cargo {
+    /// Returns the receiver.
+    fn target(&self) -> u32;
+    /// Returns the length \[bytes\].
+    fn bytes(&self) -> u32;
+    /// Returns the host port at both ends, 0 to 3: the process.
+    fn port(&self) -> u8 {
+        0
+    }
+}
+
+/// A message of a given length from one process to the process with the same port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// The receiver.
+    pub target: u32,
+    /// The host port at both ends, 0 to 3.
+    pub port: u8,
+    /// The length \[bytes\].
+    pub bytes: u32,
+    /// A number of the sender's choice.
+    pub number: u64,
+}
+
+impl Cargo for Parcel {
+    fn target(&self) -> u32 {
+        self.target
+    }
+
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn port(&self) -> u8 {
+        self.port
+    }
+}
+
+/// Generated traffic: the four processes of a node send in turn.
+impl Cargo for Message {
+    fn target(&self) -> u32 {
+        self.to
+    }
+
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn port(&self) -> u8 {
+        (self.event % 4) as u8
+    }
+}
+
+/// Messages of generated traffic as worms: each is over when it has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Worms;
+
+impl Carrier for Worms {
+    type Network = Network<Message>;
+
+    #[inline]
+    fn pack(&mut self, message: &Message, _: &Network<Message>) -> Message {
+        *message
+    }
+
+    #[inline]
+    fn arrived(&mut self, _: u32, message: Message, _: &Network<Message>) -> Arrived<Message> {
+        Arrived { message: Some(message), answer: None, over: Some(message.source) }
+    }
+}

@@ -1,0 +1,64 @@
+//! ATOLL as an [`Interconnect`].
+
+use super::{Cargo, Entry, Network};
+use crate::core::agenda::Schedule;
+use crate::core::fault::FaultKind;
+use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
+
+/// Frames are messages. A send is done when its last symbol is at the target.
+impl<C: Cargo> Interconnect for Network<C> {
+    type Frame = C;
+    type Entry = Entry;
+
+    fn nodes(&self) -> u32 {
+        self.config.wiring.nodes()
+    }
+
+    fn send(
+        &mut self,
+        node: u32,
+        frame: C,
+        agenda: &mut impl Schedule<Entry>,
+    ) -> Result<SendId, Refused<C>> {
+        self.queue(node, frame, agenda)
+    }
+
+    fn handle(&mut self, _: Entry, agenda: &mut impl Schedule<Entry>) {
+        self.do_tick(agenda);
+    }
+
+    fn next_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    fn take(&mut self, node: u32, class: Class, _: &mut impl Schedule<Entry>) -> Option<C> {
+        if class == Class::Response {
+            return None;
+        }
+        self.arrived[node as usize].pop_front()
+    }
+
+    fn fault(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Entry>) -> bool {
+        self.apply(kind, agenda)
+    }
+
+    fn conserve(&self) -> Result<(), String> {
+        self.audit()?;
+        self.deadlock().map_or(Ok(()), |deadlock| Err(deadlock.to_string()))
+    }
+
+    fn kind_name(kind: u8) -> &'static str {
+        match kind {
+            1 => "clock of the chips",
+            _ => "unknown",
+        }
+    }
+
+    fn links(&self) -> Vec<LinkUse> {
+        self.link_uses()
+    }
+
+    fn hops(&self) -> u64 {
+        self.counts.hops
+    }
+}

@@ -1,0 +1,150 @@
+//! The cables between link ports, and presets of common topologies.
+
+use super::error::ConfigError;
+
+/// Link ports of a chip.
+pub const LINKS: u32 = 4;
+/// The index that stands for "nothing".
+pub const NONE: u32 = u32::MAX;
+/// The most nodes. A choice: their routes of two bits a hop stay in memory.
+pub const NODES_MAX: u32 = 16_384;
+
+/// A cable between two nodes; both link ports are the lowest free ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cable {
+    /// One node.
+    pub from: u32,
+    /// The other node.
+    pub to: u32,
+}
+
+/// The shape of a grid of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Nodes in a row.
+    pub columns: u32,
+    /// Nodes in a column.
+    pub rows: u32,
+    /// True if the ends of rows and columns are joined: a torus.
+    pub is_torus: bool,
+}
+
+impl Grid {
+    /// Returns the links of the longest path in dimension order.
+    #[must_use]
+    pub fn longest(self) -> u32 {
+        let side = |side: u32| if self.is_torus { side / 2 } else { side.saturating_sub(1) };
+        side(self.columns) + side(self.rows)
+    }
+}
+
+/// The nodes and their cables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wiring {
+    nodes: u32,
+    /// The link port at the other end of each link port (node times 4 plus port), or [`NONE`].
+    ends: Vec<u32>,
+    grid: Option<Grid>,
+}
+
+impl Wiring {
+    /// Joins nodes by cables.
+    ///
+    /// # Errors
+    /// A node that does not exist, a cable from a node to itself, a fifth cable at a node, or a
+    /// number of nodes outside of the limits.
+    pub fn of(nodes: u32, cables: &[Cable]) -> Result<Wiring, ConfigError> {
+        let mut wiring = Wiring::bare(nodes)?;
+        for &Cable { from, to } in cables {
+            if from >= nodes || to >= nodes || from == to {
+                let text = format!("a cable from node {from} to node {to}: join two of {nodes}");
+                return Err(ConfigError(text));
+            }
+            let (near, far) = (wiring.free_port(from)?, wiring.free_port(to)?);
+            wiring.join(near, far);
+        }
+        Ok(wiring)
+    }
+
+    /// A grid, or a torus. Ports 0 to 3 go right, left, up and down.
+    ///
+    /// # Errors
+    /// A side of 0, or a number of nodes outside of the limits.
+    pub fn grid(grid: Grid) -> Result<Wiring, ConfigError> {
+        let Grid { columns, rows, is_torus } = grid;
+        let mut wiring = Wiring::bare(columns.saturating_mul(rows))?;
+        for node in 0..wiring.nodes {
+            let (column, row) = (node % columns, node / columns);
+            let wraps = |at: u32, side: u32| side > 1 && (at + 1 < side || is_torus);
+            if wraps(column, columns) {
+                wiring.join(node * LINKS, (row * columns + (column + 1) % columns) * LINKS + 1);
+            }
+            if wraps(row, rows) {
+                wiring.join(node * LINKS + 2, ((row + 1) % rows * columns + column) * LINKS + 3);
+            }
+        }
+        Ok(Wiring { grid: Some(grid), ..wiring })
+    }
+
+    /// A ring: port 0 goes to the next node, port 1 to the one before.
+    ///
+    /// # Errors
+    /// A number of nodes outside of the limits.
+    pub fn ring(nodes: u32) -> Result<Wiring, ConfigError> {
+        Wiring::grid(Grid { columns: nodes, rows: 1, is_torus: true })
+    }
+
+    /// A cable between each two of at most 5 nodes.
+    ///
+    /// # Errors
+    /// Fewer than 2 or more than 5 nodes.
+    pub fn full(nodes: u32) -> Result<Wiring, ConfigError> {
+        let all = (0..nodes.min(6))
+            .flat_map(|from| (from + 1..nodes.min(6)).map(move |to| Cable { from, to }));
+        Wiring::of(nodes, &all.collect::<Vec<Cable>>())
+    }
+
+    fn bare(nodes: u32) -> Result<Wiring, ConfigError> {
+        if !(2..=NODES_MAX).contains(&nodes) {
+            return Err(ConfigError(format!("{nodes} nodes: give 2 to {NODES_MAX}")));
+        }
+        Ok(Wiring { nodes, ends: vec![NONE; (nodes * LINKS) as usize], grid: None })
+    }
+
+    fn join(&mut self, near: u32, far: u32) {
+        self.ends[near as usize] = far;
+        self.ends[far as usize] = near;
+    }
+
+    fn free_port(&self, node: u32) -> Result<u32, ConfigError> {
+        let ports = node * LINKS..(node + 1) * LINKS;
+        let mut free = ports.filter(|&port| self.ends[port as usize] == NONE);
+        free.next().ok_or_else(|| ConfigError(format!("node {node} has more than {LINKS} cables")))
+    }
+
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// Returns the shape, if it is a grid or a torus.
+    #[must_use]
+    pub fn shape(&self) -> Option<Grid> {
+        self.grid
+    }
+
+    /// Returns the link port at the other end of a cable (node times 4 plus port), or [`NONE`].
+    #[must_use]
+    pub fn end_of(&self, node: u32, port: u32) -> u32 {
+        self.ends[(node * LINKS + port) as usize]
+    }
+
+    /// Returns the number of cables between the nodes for which `is_left` is true, and the others.
+    pub fn cut(&self, is_left: impl Fn(u32) -> bool) -> u32 {
+        let crosses =
+            |port: u32, end: u32| end != NONE && is_left(port / LINKS) != is_left(end / LINKS);
+        let ends = (0..).zip(&self.ends).filter(|&(port, &end)| crosses(port, end));
+        ends.count() as u32 / 2
+    }
+}
