@@ -214,7 +214,7 @@ fn no_circle_of_imports_between_files_or_folders() {
 }
 
 /// The extras of networks: ringlets, tori and routers work without hosts, nodes and programs.
-const EXTRAS: [&str; 8] = [
+const EXTRAS: [&str; 9] = [
     "fabric",
     "host",
     "net/atoll/adapter",

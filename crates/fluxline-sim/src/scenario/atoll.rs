@@ -1,6 +1,6 @@
 //! An ATOLL network by its URL: `sim:atoll?grid=4x4&clock=243`.
 
-use crate::core::fault::{FORMS, Fault};
+use crate::core::fault::Fault;
 use crate::fabric::courier::Times;
 use crate::host::preset;
 use crate::net::atoll::adapter::cluster::ClusterConfig;
@@ -8,6 +8,8 @@ use crate::net::atoll::adapter::host;
 use crate::net::atoll::{Config, Grid, Routing, Wiring};
 use crate::{Clock, Duration};
 
+const FAULT: &str = "bits:1e-6, host:3@1ms, power:3@1ms, cable:3@1ms or repair:3@2ms, joined by \
+                     commas";
 const KEYS: &str = "grid, torus, ring, full, clock, cable, routing, bus, seed, fault";
 
 /// Returns the keys of an ATOLL URL; `None`: the URL is for another network.
@@ -144,7 +146,7 @@ impl Pair<'_> {
 
     fn faults(&self, built: &mut ClusterConfig) -> Result<(), String> {
         for part in self.value.split(',') {
-            let wrong = || self.wrong(&format!("bits:1e-6, {FORMS}, joined by commas"));
+            let wrong = || self.wrong(FAULT);
             if let Some(bits) = part.strip_prefix("bits:") {
                 let rate = Pair { key: "fault", value: bits }.number(0.0..=0.01, "");
                 built.network.bit_error_rate = rate.map_err(|_| wrong())?;

@@ -18,7 +18,10 @@ impl<C: Cargo> Network<C> {
         }
         self.tick = self.tick.max(self.ticks.from(agenda.now()));
         match kind {
-            FaultKind::Host(_) => return false,
+            FaultKind::Host(_)
+            | FaultKind::Restart(_)
+            | FaultKind::CutLink { .. }
+            | FaultKind::MendLink { .. } => return false,
             FaultKind::Power(_) => self.switch_off(node, agenda),
             FaultKind::Cable(_) | FaultKind::Repair(_) => {
                 let has_cable = |port: &u32| self.config.wiring.end_of(node, *port) != NONE;

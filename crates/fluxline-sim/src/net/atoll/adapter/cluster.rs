@@ -1,7 +1,7 @@
 //! Nodes with a `Fabric` on an ATOLL network.
 
 use super::super::{Config, ConfigError, Network};
-use crate::core::fault::Fault;
+use crate::core::fault::{Fault, FaultKind};
 use crate::fabric::courier::{Courier, Frame, Times};
 use crate::world::{Cluster, World};
 
@@ -23,7 +23,7 @@ impl ClusterConfig {
     /// Builds the cluster.
     ///
     /// # Errors
-    /// A parameter of the network, or a fault of a node that does not exist.
+    /// A parameter of the network, or a fault that it cannot have.
     pub fn build(&self) -> Result<Cluster, ConfigError> {
         let network = Network::<Frame>::new(self.network.clone())?;
         let nodes = self.network.wiring.nodes();
@@ -35,8 +35,24 @@ impl ClusterConfig {
                 let text = format!("a fault names node {node}, but nodes are 0 to {last}");
                 return Err(ConfigError(text));
             }
+            if let Some(reason) = lacks(fault.kind) {
+                return Err(ConfigError(reason.to_owned()));
+            }
             world.plan_fault(fault);
         }
         Ok(Cluster::of(world, LINK, u64::MAX))
+    }
+}
+
+/// Returns the reason why a fault is not possible on ATOLL, if it is not.
+fn lacks(kind: FaultKind) -> Option<&'static str> {
+    match kind {
+        FaultKind::Restart(_) => {
+            Some("a node on ATOLL cannot start again; leave restart out, or use sim:ethernet")
+        }
+        FaultKind::CutLink { .. } | FaultKind::MendLink { .. } => {
+            Some("cut and mend are for links between routers; on ATOLL write cable:3@1ms")
+        }
+        _ => None,
     }
 }
