@@ -238,5 +238,5 @@ fn a_timed_fault_loses_messages_once_and_a_network_without_it_refuses() {
     let scenario = format!("[network]\nkind = \"mesh\"\nside = 2\n{SHORT}{faults}");
     let file = put(folder.path(), &[["s.toml", &scenario]]);
     let message = refused(&call(&["sim", "run", &file]), INPUT);
-    assert!(message.contains("routers have neither cables nor power"), "{message}");
+    assert!(message.contains("routers have host, restart, cut and mend"), "{message}");
 }

@@ -179,7 +179,7 @@ fn a_wrong_scenario_is_shown_in_the_same_way() {
             "[network]\nkin = 'ringlet'\n",
             "net.toml:2:1: there is no key `kin` here; did you mean `kind`?",
         ),
-        ("[traffic]\nshare = 7.0\n", "net.toml:2:9: traffic.share is 7"),
+        ("[network]\nlink-mb-s = -1\n", "net.toml:2:13: network.link-mb-s is -1"),
         ("[run]\nloads = 'all'\n", "net.toml:2:9: `loads`: the text \"all\" cannot stand here"),
     ] {
         std::fs::write(&file, wrong).expect("written");

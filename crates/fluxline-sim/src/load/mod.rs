@@ -1,5 +1,6 @@
 //! Traffic for any network, and its measurement.
 
+mod carrier;
 mod host;
 pub mod loaded;
 pub mod observer;
@@ -8,5 +9,6 @@ pub mod sweep;
 mod tickets;
 pub mod traffic;
 
-pub use loaded::{Answer, Arrived, Carrier, Loaded, Settings};
+pub use carrier::{Answer, Arrived, Carrier};
+pub use loaded::{Loaded, Settings};
 pub use tickets::Ticket;

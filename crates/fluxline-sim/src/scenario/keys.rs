@@ -25,19 +25,19 @@ pub struct Key {
 /// The condition under which a key has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Always.
+    /// In every scenario.
     Always,
     /// With one of these patterns of traffic.
     Pattern(&'static [PatternName]),
     /// In an open loop whose messages are generated.
     OpenLoop,
-    /// When messages are generated, not read from a trace.
+    /// With generated messages, not those of a trace.
     Generated,
     /// While another key, which replaces it, is not given.
     Without(&'static str),
     /// While the three keys that say all that a preset says are not given together.
     PresetCounts,
-    /// When the run may be longer than the shortest measurement.
+    /// In runs that may be longer than the shortest measurement.
     Steady,
 }
 

@@ -27,8 +27,8 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
 
 impl Cluster {
     /// Opens the cluster that a URL describes: `sim:sci`, `sim:atoll` or `sim:ethernet`, and keys
-    /// behind a `?`, joined by `&`. `docs/simulation/atoll.md` and `docs/simulation/ethernet.md` have
-    /// the keys of these; those of SCI are:
+    /// behind a `?`, joined by `&`. `docs/simulation/atoll.md` and `docs/simulation/ethernet.md`
+    /// have the keys of these; those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |

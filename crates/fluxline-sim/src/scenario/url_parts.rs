@@ -8,8 +8,8 @@ use crate::net::sci::cluster::ClusterError;
 pub enum OpenError {
     /// The URL is for another link.
     #[error(
-        "{url:?} names no simulated link that there is; write sim:sci, sim:atoll or sim:ethernet, for \
-         example sim:sci?nodes=8&model=lc2"
+        "{url:?} is not a simulated link; write sim:sci, sim:atoll or sim:ethernet, for example \
+         sim:sci?nodes=8&model=lc2"
     )]
     Link {
         /// The given URL.

@@ -18,7 +18,7 @@ use crate::{files, inform, progress, say, say_text};
 /// Entries in a trace at most: some 80 MB.
 const TRACE_RECORDS_MAX: u64 = 1_000_000;
 
-/// What a run has computed, ready to be printed and written.
+/// The results of a run, ready to be printed and written.
 struct Computed {
     page: Page,
     document: serde_json::Value,

@@ -73,6 +73,10 @@ impl Workload for Box<dyn Workload> {
         (**self).delivered(source);
     }
 
+    fn restarted(&mut self, source: u32, now: Instant) {
+        (**self).restarted(source, now);
+    }
+
     fn is_closed_loop(&self) -> bool {
         (**self).is_closed_loop()
     }

@@ -76,7 +76,7 @@ impl Graph {
                 continue;
             }
             let edge = parse_edge(content).and_then(|edge| {
-                let most = edge.one.max(edge.other).min(ROUTERS_MAX) as usize;
+                let most = edge.one.max(edge.other).min(ROUTERS_MAX - 1) as usize;
                 links.resize(links.len().max(most + 1), Vec::new());
                 join(&mut links, edge).map(|()| edge)
             });
