@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::carrier::{Answer, Arrived, Carrier, EntryOf, FrameOf};
+use super::carrier::{Answer, Carrier, EntryOf, FrameOf};
 use super::host::Host;
 use super::observer::{Detail, Observer};
 use super::sweep::Experiment;
