@@ -117,7 +117,7 @@ fn mistakes_in_a_scenario_are_named_with_file_and_line() {
     let file = scenario(folder.path(), "seed = 1\n[network]\nnods = 4\n");
     let message = refused(&call(&["sim", "run", &file]), INPUT);
     assert!(
-        message.contains("scenario.toml:3:1: there is no key `nods` here; did you mean `nodes`?"),
+        message.contains("scenario.toml:3:1: `nods` is not a key here; did you mean `nodes`?"),
         "{message}"
     );
     let file = scenario(folder.path(), "[network]\nnodes = 1\n");

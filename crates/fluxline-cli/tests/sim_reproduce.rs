@@ -12,7 +12,7 @@ fn an_unknown_set_lists_the_sets() {
     let output = call(&["sim", "reproduce", "scii"]);
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(USAGE), "{message}");
-    assert!(message.contains("there is no set `scii`"), "{message}");
+    assert!(message.contains("`scii` is not a set"), "{message}");
     assert!(message.contains("give one of: sci"), "{message}");
 }
 

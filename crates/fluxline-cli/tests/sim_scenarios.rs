@@ -68,7 +68,7 @@ fn a_graph_of_a_file_carries_messages_between_all_its_nodes() {
         ["0 1\n2 3\n", "star.txt: node 2 cannot be reached"],
         ["0 1\n1 5\n", "node 2 has no link"],
         ["zero one\n", "is not a link"],
-        ["", "there is no link"],
+        ["", "the graph has no link"],
     ] {
         put(folder.path(), &[["star.txt", edges]]);
         let message = refused(&call(&["sim", "run", &file]), INPUT);
@@ -92,7 +92,7 @@ fn a_trace_is_sent_message_by_message() {
         assert_eq!((&point["lost"], &point["in_flight"]), (&0.into(), &0.into()));
         for [trace, says] in [
             ["5 0 1 64\n4 0 1 64\n", "t.txt:2: a message at 4 ns after one at 5 ns"],
-            ["0 0 4 64\n", "t.txt:1: there is no node 4; the nodes are 0 to 3"],
+            ["0 0 4 64\n", "t.txt:1: node 4 does not exist; the nodes are 0 to 3"],
             ["0 2 2 64\n", "node 2 sends to itself"],
             ["0 0 1\n", "is not a message"],
         ] {

@@ -41,7 +41,7 @@ fn assert_says(experiment: &str, parts: &[&str]) {
 #[test]
 fn an_unknown_key_is_shown_with_its_line_and_its_neighbour() {
     let said = said_of(&format!("{SOURCE}{UDP}[events]\ntimeout_ms = 300\n"));
-    assert!(said.contains("exp.toml:7:1: there is no key `timeout_ms` here"), "{said}");
+    assert!(said.contains("exp.toml:7:1: `timeout_ms` is not a key here"), "{said}");
     assert!(said.contains("did you mean `timeout-ms`?"), "{said}");
     assert!(said.contains("  7 | timeout_ms = 300\n    | ^\n"), "{said}");
     assert_says(&format!("{SOURCE}{UDP}buffer = 3\n"), &["exp.toml:6:1", "`buffer`", "there are"]);
@@ -177,7 +177,7 @@ fn a_wrong_scenario_is_shown_in_the_same_way() {
     for (wrong, part) in [
         (
             "[network]\nkin = 'ringlet'\n",
-            "net.toml:2:1: there is no key `kin` here; did you mean `kind`?",
+            "net.toml:2:1: `kin` is not a key here; did you mean `kind`?",
         ),
         ("[network]\nlink-mb-s = -1\n", "net.toml:2:13: network.link-mb-s is -1"),
         ("[run]\nloads = 'all'\n", "net.toml:2:9: `loads`: the text \"all\" cannot stand here"),

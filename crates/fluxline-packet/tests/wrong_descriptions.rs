@@ -39,7 +39,7 @@ fn an_unknown_key_names_the_nearest_known_one() {
     let message = of_packet("sequnce = { value = \"x\" }");
     assert_says(
         &message,
-        &["test.toml:7:1: ", "there is no key `sequnce` here", "did you mean `sequence`"],
+        &["test.toml:7:1: ", "`sequnce` is not a key here", "did you mean `sequence`"],
     );
     let message = of_fields("{ type = \"u8\", name = \"a\", equal = 1 }");
     assert_says(&message, &["test.toml:7:", "did you mean `equals`?"]);

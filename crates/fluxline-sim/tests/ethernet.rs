@@ -429,8 +429,8 @@ fn a_dump_has_real_frames_that_readers_of_captures_understand() {
     std::fs::remove_file(&file).expect("it was there");
     let Ok(output) = output else {
         let required = std::env::var("FLUXLINE_REQUIRE_TOOLS").is_ok_and(|it| it == "1");
-        assert!(!required, "FLUXLINE_REQUIRE_TOOLS=1, and there is no tshark");
-        println!("skipped: there is no tshark here");
+        assert!(!required, "FLUXLINE_REQUIRE_TOOLS=1, and tshark is missing");
+        println!("skipped: tshark is missing");
         return;
     };
     let text = String::from_utf8_lossy(&output.stdout);

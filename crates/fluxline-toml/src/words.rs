@@ -50,9 +50,9 @@ fn unknown_key(message: &str) -> String {
     let names = quoted(message);
     let Some((name, known)) = names.split_first() else { return message.to_string() };
     match nearest(name, known.iter().copied()) {
-        Some(near) => format!("there is no key `{name}` here; did you mean `{near}`?"),
-        None if known.is_empty() => format!("there is no key `{name}` here; leave it out"),
-        None => format!("there is no key `{name}` here; there are {}", known.join(", ")),
+        Some(near) => format!("`{name}` is not a key here; did you mean `{near}`?"),
+        None if known.is_empty() => format!("`{name}` is not a key here; leave it out"),
+        None => format!("`{name}` is not a key here; there are {}", known.join(", ")),
     }
 }
 
@@ -144,13 +144,10 @@ mod tests {
         let rows = [
             (
                 "unknown field `timeout_ms`, expected one of `build`, `timeout-ms`",
-                "there is no key `timeout_ms` here; did you mean `timeout-ms`?",
+                "`timeout_ms` is not a key here; did you mean `timeout-ms`?",
             ),
-            (
-                "unknown field `xyz`, expected `a` or `b`",
-                "there is no key `xyz` here; there are a, b",
-            ),
-            ("unknown field `x`, there are no fields", "there is no key `x` here; leave it out"),
+            ("unknown field `xyz`, expected `a` or `b`", "`xyz` is not a key here; there are a, b"),
+            ("unknown field `x`, there are no fields", "`x` is not a key here; leave it out"),
             (
                 "unknown variant `utc`, expected one of `unix`, `tai`, `gps`, `start`",
                 "\"utc\" is not known; write \"unix\", \"tai\", \"gps\" or \"start\"",

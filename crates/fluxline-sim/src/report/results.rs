@@ -52,7 +52,7 @@ pub struct Point {
     pub warm_up_us: f64,
     /// Virtual time that was measured \[us\].
     pub measured_us: f64,
-    /// True if latency still rose at the end: there is no steady state.
+    /// True if latency still rose at the end, so it has no steady state.
     pub is_rising: bool,
     /// The precision of the mean latency, compared with the goal.
     pub precision: Precision,
@@ -78,7 +78,7 @@ pub enum Precision {
     Reached,
     /// It is wider, although the measurement was as long as allowed.
     Missed,
-    /// There is no steady state, so that the measurement was not extended.
+    /// The latency has no steady state, so the measurement was not extended.
     NoSteadyState,
 }
 

@@ -8,7 +8,7 @@ pub const SETS: [&Set; 1] = [&sci::SET];
 
 /// The error of an unknown set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no set `{name}` of published experiments; give one of: {}", names())]
+#[error("`{name}` is not a set of published experiments; give one of: {}", names())]
 pub struct UnknownSet {
     /// The name that was given.
     pub name: String,

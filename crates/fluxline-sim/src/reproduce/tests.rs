@@ -145,7 +145,7 @@ fn dma_leaves_the_processor_more_time_from_some_size_on() {
 #[test]
 fn an_unknown_set_lists_the_sets() {
     let error = Set::named("scii").expect_err("no such set").to_string();
-    assert_eq!(error, "there is no set `scii` of published experiments; give one of: sci");
+    assert_eq!(error, "`scii` is not a set of published experiments; give one of: sci");
     assert_eq!(Set::named("sci").map(|set| set.name), Ok("sci"));
 }
 

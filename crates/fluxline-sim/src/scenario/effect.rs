@@ -69,21 +69,25 @@ pub(super) fn check_known(file: &Table) -> Result<(), Wrong> {
 fn unknown(part: &str, name: &str) -> String {
     let of_part: Vec<&str> =
         KEYS.iter().filter(|key| key.part == part).map(|key| key.name).collect();
-    let parts = ["network", "ethernet", "traffic", "node", "run", "confidence", "faults", "sweep"];
-    let near =
-        nearest(name, of_part.iter().copied().chain(parts.into_iter().filter(|_| part.is_empty())));
+    let mut parts: Vec<&str> =
+        KEYS.iter().map(|key| key.part).filter(|of| !of.is_empty()).collect();
+    parts.dedup();
+    let near = nearest(
+        name,
+        of_part.iter().copied().chain(parts.iter().copied().filter(|_| part.is_empty())),
+    );
     let elsewhere = KEYS.iter().find(|key| key.name == name);
     match (near, elsewhere) {
         (_, Some(key)) if key.part.is_empty() => {
-            format!("there is no key `{name}` here; write it above the first [part].")
+            format!("`{name}` is not a key here; write it above the first [part].")
         }
         (_, Some(key)) => {
-            format!("there is no key `{name}` here; it belongs below [{}].", key.part)
+            format!("`{name}` is not a key here; it belongs below [{}].", key.part)
         }
-        (Some(near), _) => format!("there is no key `{name}` here; did you mean `{near}`?"),
+        (Some(near), _) => format!("`{name}` is not a key here; did you mean `{near}`?"),
         (None, None) => {
             let known = if part.is_empty() { parts.join(", ") } else { of_part.join(", ") };
-            format!("there is no key `{name}` here; there are {known}.")
+            format!("`{name}` is not a key here; there are {known}.")
         }
     }
 }
@@ -133,7 +137,7 @@ fn idle(key: &Key, file: &Table, scenario: &Scenario) -> Option<String> {
             Some("beside `link-mb-s`, `pass-symbols` and `cable-symbols`".to_owned())
         }
         When::Steady if !scenario.faults.at.is_empty() => {
-            Some("beside `faults.at`, because there is no steady state".to_owned())
+            Some("beside `faults.at`, because such a run has no steady state".to_owned())
         }
         _ => None,
     }

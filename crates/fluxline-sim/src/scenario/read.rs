@@ -51,7 +51,7 @@ impl Reader<'_> {
     fn read(&self) -> Result<Scenario, Refused> {
         let file: Table = toml::from_str(self.source.text)
             .map_err(|error| Refused::from(&self.source.toml_error(&error)))?;
-        effect::check_known(&file).map_err(|wrong| self.at(&wrong))?;
+        effect::check_known(&file).map_err(|wrong| self.at_key(&wrong))?;
         // Types are checked on the text itself, so that mistakes have a line.
         let plain: Scenario = toml::from_str(self.source.text)
             .map_err(|error| Refused::from(&self.source.toml_error(&error)))?;
@@ -63,7 +63,7 @@ impl Reader<'_> {
         for value in values {
             let changed = sweep::with(&file, &plain.sweep.key, &value);
             let changed = changed.map_err(|wrong| self.at(&wrong))?;
-            effect::check_known(&changed).map_err(|wrong| self.at(&wrong))?;
+            effect::check_known(&changed).map_err(|wrong| self.at_key(&wrong))?;
             let text = sweep::shown(&value);
             let scenario = Scenario::deserialize_from(&changed).map_err(|problem| {
                 let path = "sweep.values".to_owned();
@@ -108,10 +108,12 @@ impl Reader<'_> {
             let sentence = format!("{sentence} (in the sweep, with {key} = {value}).");
             return Refused::from(&self.source.error(places.value(path), sentence));
         }
-        let span = match sentence.starts_with("there is no key") {
-            true => places.key(path),
-            false => places.value(path),
-        };
+        Refused::from(&self.source.error(places.value(path), sentence.clone()))
+    }
+
+    /// Shows a mistake in the name of a key.
+    fn at_key(&self, Wrong { path, sentence }: &Wrong) -> Refused {
+        let span = Places::of(self.source.text).key(path);
         Refused::from(&self.source.error(span, sentence.clone()))
     }
 }

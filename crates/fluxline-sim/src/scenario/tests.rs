@@ -16,7 +16,7 @@ fn an_unknown_key_is_refused_with_its_line() {
     for part in ["", "[network]\n", "[traffic]\n", "[run]\n", "[faults]\n"] {
         let message = refused(&format!("# a comment\n{part}sed = 3\n"));
         let line = if part.is_empty() { 2 } else { 3 };
-        let expected = format!("x.toml:{line}:1: there is no key `sed` here");
+        let expected = format!("x.toml:{line}:1: `sed` is not a key here");
         assert!(message.contains(&expected), "{message}");
     }
     let message = refused("[traffic]\nsizes = [\n  { bytes = 3, wight = 1 },\n]\n");

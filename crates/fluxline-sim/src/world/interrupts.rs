@@ -50,7 +50,7 @@ impl Interrupts {
     /// lock; the other one what its machine's `Software::interrupt` says.
     ///
     /// # Errors
-    /// [`InterruptError`]: there is no such node or number.
+    /// [`InterruptError`]: a node or number that does not exist.
     pub fn trigger(
         &mut self,
         node: usize,

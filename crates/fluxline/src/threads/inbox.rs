@@ -40,7 +40,7 @@ pub(super) enum HandedOver {
     First,
     /// Others wait already.
     Behind,
-    /// There is no room.
+    /// The inbox is full.
     Dropped,
 }
 

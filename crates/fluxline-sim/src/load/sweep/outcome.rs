@@ -52,7 +52,7 @@ pub enum Goal {
     Reached,
     /// It is not, although the measurement was as long as allowed.
     Missed,
-    /// There is no steady state, so that a longer measurement would not help.
+    /// The latency has no steady state, so a longer measurement would not help.
     NoSteadyState,
 }
 

@@ -41,7 +41,7 @@ impl Replay {
             messages.push(Message { event: messages.len() as u64, ..message });
         }
         if messages.is_empty() {
-            return Err(" there is no message; write time [ns], source, target, bytes.".into());
+            return Err(" the trace has no message; write time [ns], source, target, bytes.".into());
         }
         let mut of_node = vec![Vec::new(); nodes as usize];
         for (index, message) in (0..).zip(&messages) {
@@ -114,7 +114,7 @@ fn parse(content: &str, nodes: u32) -> Result<Message, String> {
         return Err(format!("the time {at} ns is out of range; write 0 to {TIME_NS_MAX}."));
     }
     if let Some(node) = [source, to].into_iter().find(|&node| node >= nodes) {
-        return Err(format!("there is no node {node}; the nodes are 0 to {}.", nodes - 1));
+        return Err(format!("node {node} does not exist; the nodes are 0 to {}.", nodes - 1));
     }
     if source == to {
         return Err(format!("node {source} sends to itself; name another target."));
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn traces_that_cannot_be_are_refused_with_their_line() {
         for (text, part) in [
-            ("", "there is no message"),
+            ("", "the trace has no message"),
             ("5 0 1 64\n4 0 1 64\n", "2: a message at 4 ns after one at 5 ns; sort the lines"),
-            ("0 0 3 64\n", "1: there is no node 3; the nodes are 0 to 2"),
+            ("0 0 3 64\n", "1: node 3 does not exist; the nodes are 0 to 2"),
             ("0 1 1 64\n", "node 1 sends to itself"),
             ("0 1 2 0\n", "a message of 0 bytes"),
             ("0 1 2 9999999\n", "a message of 9999999 bytes"),

@@ -48,7 +48,9 @@ impl Graph {
     /// link that is there twice, or a router that cannot be reached.
     pub fn new(edges: &[Edge]) -> Result<Graph, String> {
         let last = edges.iter().map(|edge| edge.one.max(edge.other)).max();
-        let Some(last) = last else { return Err("there is no link; write one a line.".into()) };
+        let Some(last) = last else {
+            return Err("the graph has no link; write one a line.".into());
+        };
         if last >= ROUTERS_MAX {
             return Err(format!("node {last} is too high; number the nodes from 0 to 4095."));
         }
@@ -256,8 +258,8 @@ mod tests {
     fn graphs_that_cannot_be_are_refused_with_their_line() {
         let chain: String = (0..70).map(|node| format!("70 {node}\n")).collect();
         for (text, part) in [
-            ("", "there is no link"),
-            ("# nothing\n\n", "there is no link"),
+            ("", "the graph has no link"),
+            ("# nothing\n\n", "the graph has no link"),
             ("0 1\n1 1\n", "2: a link from node 1 to itself"),
             ("0 1\n1 0\n", "2: the link between 1 and 0 is there twice"),
             ("0 1\n2 3\n", "node 2 cannot be reached from node 0"),
