@@ -6,9 +6,9 @@ use super::hosts::{Entry, Hosts};
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, LinkUse, Report};
 use crate::core::split::Split;
+use crate::load::traffic::Message;
 use crate::net::ethernet::datagram::{Datagram, Payload};
 use crate::net::ethernet::{self, ConfigError, Forwarding, Network};
-use crate::load::traffic::Message;
 use crate::{Agenda, Duration, Instant};
 
 /// The node that sends a stream and begins a round trip.
@@ -213,11 +213,11 @@ impl Bench {
                 }
             }
             let due = next.iter().copied().filter(|&at| at > self.agenda.now()).min();
-            let at = self.agenda.next_at().into_iter().chain(due).min().unwrap_or(until);
-            if at > until {
-                return self.agenda.idle_until(until);
+            let at = self.agenda.next_at().into_iter().chain(due).min();
+            match at.filter(|&at| at <= until) {
+                Some(at) => self.step(at),
+                None => return self.agenda.idle_until(until),
             }
-            self.step(at);
         }
     }
 

@@ -81,7 +81,8 @@ struct PcieLink {
 
 impl PcieLink {
     fn write(&mut self, now: Instant, bytes: u64) -> Instant {
-        self.to_memory = self.to_memory.max(now) + self.config.time(bytes, self.config.payload_bytes);
+        self.to_memory =
+            self.to_memory.max(now) + self.config.time(bytes, self.config.payload_bytes);
         self.to_memory
     }
 

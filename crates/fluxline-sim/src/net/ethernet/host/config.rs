@@ -119,6 +119,8 @@ impl BadHost {
 const BUFFER_HEADER_BYTES: u64 = 256;
 /// The most cores.
 const CORES_MAX: u32 = 256;
+/// The least time of a call to send: a loop of calls that took no time would never end.
+const CALL_MIN: Duration = Duration::from_ns(10);
 /// The most frames of a ring or queue. Background: `netdev_max_backlog` is rarely above 250,000.
 const FRAMES_MAX: u32 = 1 << 20;
 
@@ -148,6 +150,8 @@ impl Config {
             "a host needs a process; name the core of one".to_owned()
         } else if cores.count() > CORES_MAX {
             format!("a host has at most {CORES_MAX} cores, not {}", cores.count())
+        } else if self.costs.send_call < CALL_MIN {
+            format!("a call to send takes {}; write {CALL_MIN} or more", self.costs.send_call)
         } else if buffers.receive_bytes < least {
             format!(
                 "a receive buffer of {} bytes holds no frame of the MTU, which takes {least}; \
@@ -156,9 +160,10 @@ impl Config {
             )
         } else if card.receive_bytes < frame_bytes {
             format!("the card's buffer of {} bytes holds no frame", card.receive_bytes)
-        } else if [card.transmit_slots, card.receive_slots].iter().any(|slots| {
-            !(1..=FRAMES_MAX).contains(slots)
-        }) {
+        } else if [card.transmit_slots, card.receive_slots]
+            .iter()
+            .any(|slots| !(1..=FRAMES_MAX).contains(slots))
+        {
             format!("a ring of the card has 1 to {FRAMES_MAX} slots")
         } else if !(1..=FRAMES_MAX).contains(&buffers.queue_frames) {
             format!("the queue of the driver has 1 to {FRAMES_MAX} frames")

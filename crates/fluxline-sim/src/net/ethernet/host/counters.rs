@@ -21,14 +21,8 @@ pub enum Place {
 
 impl Place {
     /// All places, in the order of [`Counters::lost`].
-    pub const ALL: [Place; 6] = [
-        Place::Queue,
-        Place::CardBuffer,
-        Place::Ring,
-        Place::Backlog,
-        Place::Socket,
-        Place::Dead,
-    ];
+    pub const ALL: [Place; 6] =
+        [Place::Queue, Place::CardBuffer, Place::Ring, Place::Backlog, Place::Socket, Place::Dead];
 
     /// Returns the name.
     #[must_use]

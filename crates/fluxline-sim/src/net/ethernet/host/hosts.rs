@@ -292,7 +292,8 @@ impl Interconnect for Hosts {
     fn cores(&self) -> Vec<CoreUse> {
         let of = |machine: &Machine| {
             let node = machine.node;
-            let each = (0..).zip(machine.used()).map(move |(core, used)| CoreUse { node, core, used });
+            let each =
+                (0..).zip(machine.used()).map(move |(core, used)| CoreUse { node, core, used });
             each.collect::<Vec<_>>()
         };
         self.machines.iter().flatten().flat_map(|machine| of(machine)).collect()

@@ -13,10 +13,10 @@ use super::coalescing::Moderator;
 use super::config::{Config, true_bytes};
 use super::counters::{Counters, Place};
 use super::processor::{Core, Job, Split};
+use crate::Instant;
 use crate::core::interconnect::{Report, SendId};
 use crate::net::ethernet::datagram::Datagram;
 use crate::net::ethernet::framing::{self, FCS_BYTES};
-use crate::Instant;
 
 /// The direction of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,7 +312,8 @@ impl Machine {
     /// Ends the program: datagrams that wait for it are lost, those in the kernel leave.
     pub(super) fn close(&mut self) {
         self.is_open = false;
-        let blocked: Vec<Out> = self.processes.iter_mut().filter_map(|of| of.blocked.take()).collect();
+        let blocked: Vec<Out> =
+            self.processes.iter_mut().filter_map(|of| of.blocked.take()).collect();
         blocked.iter().for_each(|_| self.lose_sending(Place::Dead));
         let kept = usize::from(self.receiving.is_reading);
         while self.receiving.socket.len() > kept {
@@ -370,7 +371,8 @@ impl Machine {
             ));
         }
         self.sending.conserve(&self.processes).map_err(|error| format!("host {node}: {error}"))?;
-        self.receiving.conserve(|frames| self.true_bytes(frames))
+        self.receiving
+            .conserve(|frames| self.true_bytes(frames))
             .map_err(|error| format!("host {node}: {error}"))
     }
 }

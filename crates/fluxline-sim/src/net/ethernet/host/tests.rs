@@ -18,15 +18,18 @@ fn ns(ns: u64) -> Duration {
     Duration::from_ns(ns)
 }
 
-/// Returns a host whose every step takes no time but the bus.
+/// Returns a host whose steps take no time but the bus and the least of a call to send. Calls wait
+/// for room, so that they do not outrun the cable.
 fn free() -> Config {
     let host = preset::galli(1);
     let card = Card { receive: Coalescing::Off, transmit: Coalescing::Off, ..host.card };
-    Config { costs: Costs::default(), card, ..host }
+    let buffers = Buffers { send_bytes: 256 << 10, ..host.buffers };
+    Config { costs: Costs { send_call: ns(10), ..Costs::default() }, card, buffers, ..host }
 }
 
 fn with_costs(costs: Costs) -> Config {
-    Config { costs, ..free() }
+    let send_call = costs.send_call.max(ns(10));
+    Config { costs: Costs { send_call, ..costs }, ..free() }
 }
 
 fn pair(mtu: u32, sender: Config, receiver: Config) -> Bench {
@@ -97,7 +100,10 @@ fn the_cable_is_the_limit_of_hosts_that_cost_nothing() {
 fn a_delay_costs_every_message_its_time_and_a_throttle_costs_nothing() {
     let with = |receive| {
         let host = preset::galli(1);
-        let host = Config { card: Card { receive, ..host.card }, ..host };
+        // Sent frames shall not meet received ones in the softirq.
+        let transmit = Coalescing::Delay { time: Duration::from_us(900), events: 0 };
+        let costs = Costs { clean_frame: Duration::ZERO, ..host.costs };
+        let host = Config { costs, card: Card { receive, transmit, ..host.card }, ..host };
         let mut bench = pair(1500, host.clone(), host);
         (bench.one_way(64), bench.round_trip(64, 64))
     };
@@ -124,7 +130,7 @@ fn the_gradient_is_two_copies_two_buses_and_the_wire() {
         ..host::preset::pci_x_133()
     };
     let copy = Duration::from_ps(625);
-    let costs = Costs { send_byte: copy, receive_byte: copy, ..Costs::default() };
+    let costs = Costs { send_byte: copy, receive_byte: copy, ..free().costs };
     let card = Card { bus: BusConfig::Parallel(plain), ..free().card };
     let host = Config { costs, card, ..free() };
     let mut bench = pair(1500, host.clone(), host);
@@ -194,7 +200,7 @@ fn a_card_loses_what_a_slow_bus_leaves_in_its_buffer() {
 fn a_driver_queue_loses_what_a_slow_cable_leaves_in_it() {
     let cable = Cable { bits_per_s: 100_000_000, mtu: 1500 };
     let host = free();
-    let buffers = Buffers { queue_frames: 10, ..host.buffers };
+    let buffers = Buffers { queue_frames: 10, send_bytes: 1 << 30, ..host.buffers };
     let sender = Config { buffers, ..host };
     let mut bench = Bench::new(cable, sender, free()).expect("a right host");
     bench.burst(5000, 1472);
@@ -308,7 +314,7 @@ fn any_host(draw: &mut Draw) -> Config {
     let mut cost = || ns(draw.below(4000));
     let costs = Costs {
         user: cost(),
-        send_call: cost(),
+        send_call: ns(10) + cost(),
         send_frame: cost(),
         receive_call: cost(),
         wake: cost(),
@@ -402,16 +408,14 @@ fn a_wrong_host_is_answered_with_its_correction() {
     for (wrong, says) in [
         (Config { cores: cores(vec![]), ..host.clone() }, "needs a process"),
         (Config { cores: cores(vec![999]), ..host.clone() }, "at most 256 cores"),
+        (Config { costs: Costs::default(), ..host.clone() }, "write 10.000 ns or more"),
         (Config { buffers: buffers(100), ..host.clone() }, "which takes 2304"),
         (Config { driver: Driver::Backlog { frames: 0 }, ..host.clone() }, "a backlog of 0"),
         (
             Config { card: Card { receive_slots: 0, ..host.card }, ..host.clone() },
             "1 to 1048576 slots",
         ),
-        (
-            Config { card: Card { receive_bytes: 0, ..host.card }, ..host.clone() },
-            "holds no frame",
-        ),
+        (Config { card: Card { receive_bytes: 0, ..host.card }, ..host.clone() }, "holds no frame"),
     ] {
         let cable = Cable { bits_per_s: TEN_GIGABITS, mtu: 1500 };
         let error = Bench::new(cable, wrong, host.clone()).expect_err(says).to_string();
