@@ -49,7 +49,7 @@ impl Stand {
         let cable = Cable { bits_per_s: 10_000_000_000, mtu: self.mtu };
         let mut bench = Bench::new(cable, sender, preset::galli(1))?;
         let length =
-            Length { warm_up: Duration::from_us(1_000), measured: Duration::from_us(3_000) };
+            Length { warm_up: Duration::from_us(1_000), measured: Duration::from_us(5_000) };
         Ok(bench.stream(&Stream { bytes, period: Duration::ZERO, length }))
     }
 

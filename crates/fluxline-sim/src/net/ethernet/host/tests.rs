@@ -59,8 +59,9 @@ fn the_sender_is_as_fast_as_the_work_of_its_core() {
         let mut bench = pair(9000, with_costs(costs), free());
         let streamed = flat_out(&mut bench, bytes);
         let cost_us = (100 + call) as f64 / 1e3 + f64::from(bytes) * byte as f64 / 1e6;
-        assert_near(streamed.kilohertz(), 1e3 / cost_us, 0.002);
-        assert_near(streamed.sender[1].total(), 1.0, 0.002);
+        // The measured time ends within a datagram.
+        assert_near(streamed.kilohertz(), 1e3 / cost_us, 0.006);
+        assert_near(streamed.sender[1].total(), 1.0, 0.006);
         assert_near(streamed.sender[1].user, 0.1 / cost_us, 0.01);
         assert_eq!(streamed.loss(), 0.0);
     }
@@ -91,8 +92,13 @@ fn the_bus_is_as_fast_as_its_packets() {
 #[test]
 fn the_cable_is_the_limit_of_hosts_that_cost_nothing() {
     for (mtu, bytes, expected) in [(1500, 1472, 9.571), (9000, 8972, 9.927)] {
-        let streamed = flat_out(&mut pair(mtu, free(), free()), bytes);
-        assert_near(streamed.gigabits_per_s(), expected, 0.002);
+        let mut sender = free();
+        if let BusConfig::Pcie(bus) = &mut sender.card.bus {
+            // One request at a time would be slower than the cable for short frames.
+            bus.requests = 8;
+        }
+        let streamed = flat_out(&mut pair(mtu, sender, free()), bytes);
+        assert_near(streamed.gigabits_per_s(), expected, 0.006);
     }
 }
 
