@@ -7,9 +7,7 @@ use std::error::Error;
 
 use fluxline_sim::Duration;
 use fluxline_sim::net::ethernet::host::bench::{Bench, Cable, Length, Stream};
-use fluxline_sim::net::ethernet::host::{
-    Buffers, Card, Coalescing, Config, Costs, Place, preset,
-};
+use fluxline_sim::net::ethernet::host::{Buffers, Card, Coalescing, Config, Costs, Place, preset};
 
 const CABLE: Cable = Cable { bits_per_s: 10_000_000_000, mtu: 1500 };
 /// The payload of a full frame [byte].
@@ -42,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let receiver = Config { card: Card { receive, ..host.card }, ..host };
         let mut bench = Bench::new(CABLE, preset::galli(1), receiver)?;
         let one_way = bench.one_way(BYTES);
-        let length = Length { warm_up: Duration::from_us(2_000), measured: Duration::from_us(10_000) };
+        let length =
+            Length { warm_up: Duration::from_us(2_000), measured: Duration::from_us(10_000) };
         let streamed = bench.stream(&Stream { bytes: BYTES, period: Duration::ZERO, length });
         let core = streamed.receiver[0];
         println!(

@@ -11,7 +11,7 @@ pub struct Split {
     pub system: Duration,
     /// Time of interrupt handlers.
     pub irq: Duration,
-    /// Time of softirqs.
+    /// Time of the softirq.
     pub softirq: Duration,
 }
 

@@ -10,9 +10,9 @@ use crate::net::ethernet::cluster::{self, HostCost};
 use crate::net::ethernet::{Config, Faults, Forwarding, Pause, host};
 
 /// The keys of a URL, in the order of the manual.
-const KEYS: &str = "nodes, rate, mtu, queue, forwarding, pause, xoff, xon, mark, cable, \
-                               switch, cpu-frame, cpu-byte, host, coalescing, coalescing-us, cores, \
-                    send-buffer, receive-buffer, driver-queue, ring, backlog, seed, fault, dump";
+const KEYS: &str = "nodes, rate, mtu, queue, forwarding, pause, xoff, xon, mark, cable, switch, \
+                    cpu-frame, cpu-byte, host, coalescing, coalescing-us, cores, send-buffer, \
+                    receive-buffer, driver-queue, ring, backlog, seed, fault, dump";
 /// The default number of nodes of a URL. A choice.
 const NODES: u32 = 2;
 const FAULT: &str = "bits:1e-9 (the chance of a wrong bit on a link), loss:0.01 (of a frame on its \

@@ -40,13 +40,13 @@ pub struct CoreShares {
     pub node: u32,
     /// The core.
     pub core: u32,
-    /// Programs.
+    /// Time of programs.
     pub user: f64,
-    /// System calls.
+    /// Time of system calls.
     pub system: f64,
-    /// Interrupt handlers.
+    /// Time of interrupt handlers.
     pub irq: f64,
-    /// Softirqs.
+    /// Time of the softirq.
     pub softirq: f64,
 }
 

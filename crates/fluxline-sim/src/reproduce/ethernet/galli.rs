@@ -124,13 +124,14 @@ fn figures(scans: &[(Stand, Vec<Streamed>)]) -> Vec<Figure> {
     };
     let rates = points([(LONGEST_1500, &facts::RATE_1500), (LONGEST_9000, &facts::RATE_9000)]);
     let kilohertz = points([(LONGEST_1500, &facts::KILOHERTZ_1500)]);
-    let rate = ("Gb/s", "throughput");
+    let axis = |label, unit| Axis { label, unit, log: false };
+    let rate = axis("throughput", "Gb/s");
     let mut all = vec![
         figure("galli-rate", "Received payload", rate, curves(Streamed::gigabits_per_s), rates),
         figure(
             "galli-khz",
             "Received datagrams",
-            ("kHz", "datagrams"),
+            axis("datagrams", "kHz"),
             curves(Streamed::kilohertz),
             kilohertz,
         ),
@@ -144,7 +145,7 @@ fn figures(scans: &[(Stand, Vec<Streamed>)]) -> Vec<Figure> {
         };
         let known = points([(LONGEST_9000, &facts::SYSTEM_9000)]);
         let known = if stand.senders == 1 { known } else { Vec::new() };
-        all.push(figure(id, title, ("%", "busy"), cores(scan), known));
+        all.push(figure(id, title, axis("busy", "%"), cores(scan), known));
     }
     all
 }
@@ -176,11 +177,10 @@ fn curve(name: String, scan: &[Streamed], value: impl Fn(&Streamed) -> f64) -> C
 fn figure(
     id: &'static str,
     title: &'static str,
-    unit_and_label: (&'static str, &'static str),
+    y: Axis,
     curves: Vec<Curve>,
     points: Vec<Point>,
 ) -> Figure {
-    let (unit, label) = unit_and_label;
     let x = Axis { label: "payload of a datagram", unit: "B", log: false };
-    Figure { id, title, x, y: Axis { label, unit, log: false }, curves, points }
+    Figure { id, title, x, y, curves, points }
 }

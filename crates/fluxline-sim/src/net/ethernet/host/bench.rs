@@ -82,13 +82,13 @@ pub struct Streamed {
 /// The used shares of a core's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
-    /// Programs.
+    /// Time of programs.
     pub user: f64,
-    /// System calls.
+    /// Time of system calls.
     pub system: f64,
-    /// Interrupt handlers.
+    /// Time of interrupt handlers.
     pub irq: f64,
-    /// Softirqs.
+    /// Time of the softirq.
     pub softirq: f64,
 }
 

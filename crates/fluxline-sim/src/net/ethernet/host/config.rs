@@ -80,7 +80,7 @@ pub struct Buffers {
 /// The numbers of the cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
-    /// The core of the card's interrupts and softirqs.
+    /// The core of the card's interrupts and softirq.
     pub interrupts: u32,
     /// The core of each process. The first process receives.
     pub processes: Vec<u32>,

@@ -53,7 +53,7 @@ pub struct Counters {
     pub lost_sending: [u64; Place::ALL.len()],
     /// Datagrams that were lost on their way to a process, by place.
     pub lost_receiving: [u64; Place::ALL.len()],
-    /// Interrupts.
+    /// Interrupts of the card.
     pub interrupts: u64,
     /// Calls to send that waited for room.
     pub waits: u64,

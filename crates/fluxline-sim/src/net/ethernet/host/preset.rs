@@ -14,8 +14,8 @@ const fn ps(ps: u64) -> Duration {
     Duration::from_ps(ps)
 }
 
-/// Returns Galli's PC: two Xeons of four cores at 2.0 GHz, a 10 Gb/s card on PCI Express x8, with
-/// `processes` on cores of their own.
+/// Returns Galli's PC: two Xeon processors of four cores at 2.0 GHz, a 10 Gb/s card on PCI Express
+/// x8, with `processes` on cores of their own.
 #[must_use]
 pub fn galli(processes: u32) -> Config {
     let delay = Coalescing::Delay { time: Duration::from_us(25), events: 0 };

@@ -1,4 +1,4 @@
-//! A core of a processor: interrupts before softirqs before processes.
+//! A core of a processor: interrupts before the softirq before processes.
 //!
 //! Work of a higher level interrupts work of a lower one, which goes on afterwards where it was. A
 //! core counts its time by kind, as the kernel does: user, system, irq, softirq.
