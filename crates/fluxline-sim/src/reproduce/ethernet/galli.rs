@@ -65,6 +65,9 @@ impl Stand {
     }
 }
 
+/// A number of a measurement.
+type Value = fn(&Streamed) -> f64;
+
 /// The stands of the figures.
 const STANDS: [Stand; 4] = [
     Stand { mtu: 1500, senders: 1 },
@@ -119,7 +122,7 @@ pub fn run() -> Result<Streams, BadStand> {
 }
 
 fn figures(scans: &[(Stand, Vec<Streamed>)]) -> Vec<Figure> {
-    let curves = |value: fn(&Streamed) -> f64| -> Vec<Curve> {
+    let curves = |value: Value| -> Vec<Curve> {
         scans.iter().map(|(stand, scan)| curve(stand.name(), scan, value)).collect()
     };
     let rates = points([(LONGEST_1500, &facts::RATE_1500), (LONGEST_9000, &facts::RATE_9000)]);
@@ -152,7 +155,7 @@ fn figures(scans: &[(Stand, Vec<Streamed>)]) -> Vec<Figure> {
 
 /// Returns the kinds of each core on top of each other.
 fn cores(scan: &[Streamed]) -> Vec<Curve> {
-    let stacked: [(&str, fn(&Streamed) -> f64); 7] = [
+    let stacked: [(&str, Value); 7] = [
         ("sender's process: user", |of| of.sender[1].user),
         ("sender's process: + system", |of| of.sender[1].total()),
         ("sender's card: irq", |of| of.sender[0].irq),
@@ -161,7 +164,7 @@ fn cores(scan: &[Streamed]) -> Vec<Curve> {
         ("receiver's card: + softirq", |of| of.receiver[0].total()),
         ("receiver's process: user + system", |of| of.receiver[1].total()),
     ];
-    let percent = |(name, share): (&str, fn(&Streamed) -> f64)| {
+    let percent = |(name, share): (&str, Value)| {
         let mut curve = curve(name.to_string(), scan, share);
         curve.points.iter_mut().for_each(|point| point.1 *= 100.0);
         curve

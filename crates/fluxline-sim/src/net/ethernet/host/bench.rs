@@ -209,7 +209,7 @@ impl Bench {
         loop {
             for (process, next) in (0..).zip(next.iter_mut()) {
                 while *next <= self.agenda.now() && self.call(SENDER, process, stream.bytes) {
-                    *next = *next + stream.period;
+                    *next += stream.period;
                 }
             }
             let due = next.iter().copied().filter(|&at| at > self.agenda.now()).min();
