@@ -12,10 +12,11 @@ const LI: &str = "Li's PCs";
 use Origin::{Assumed, Background, Calibrated, Published, Source};
 
 const FULL_1500: &[&Fact] = &[&facts::RATE_1500, &facts::KILOHERTZ_1500];
-const FULL_9000: &[&Fact] = &[&facts::RATE_9000];
+const FULL_9000: &[&Fact] = &[&facts::RATE_9000, &facts::BOTTLENECK_9000];
 const SYSTEM: &[&Fact] = &[&facts::SYSTEM_9000];
 const SOFTIRQ: &[&Fact] = &[&facts::SOFTIRQ_9000];
 const STEPS: &[&Fact] = &[&facts::STEPS];
+const STEPS_AND_CABLE: &[&Fact] = &[&facts::STEPS, &facts::SATURATED];
 const TEN: &[&Fact] = &[&facts::TEN_INTERCEPT];
 const INTEL: &[&Fact] = &[&facts::INTEL_INTERCEPT];
 
@@ -159,7 +160,7 @@ fn galli_card() -> Vec<Mark> {
             )
         },
         Mark {
-            facts: STEPS,
+            facts: STEPS_AND_CABLE,
             ..of(
                 "latency of a read",
                 time(bus.latency),
