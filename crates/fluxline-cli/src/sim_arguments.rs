@@ -68,7 +68,7 @@ pub struct SimRunArguments {
 /// `fluxline sim reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
-    /// The set of experiments: sci; default: all sets
+    /// The set of experiments: sci or ethernet; default: all sets
     #[arg(value_parser = Set::named)]
     pub set: Option<&'static Set>,
     /// Write the comparison as an HTML page

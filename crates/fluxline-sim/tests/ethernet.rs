@@ -52,6 +52,12 @@ conformance!(with_five_percent_loss, pair(&format!("nodes=2&fault=loss:0.05&seed
 conformance!(with_pause_and_a_short_queue, pair("nodes=2&queue=20000&pause=on"));
 conformance!(with_processors, pair("nodes=2&cpu-frame=800&cpu-byte=0.2"));
 
+conformance!(with_hosts, pair("nodes=2&host=pci-e"));
+conformance!(
+    with_hosts_that_lose,
+    pair(&format!("nodes=2&host=pci-x&backlog=40&fault=loss:0.02&seed={}", seed()))
+);
+
 fn put(bytes: &[u8], to: Target) -> Work<'_> {
     let complete_at = Some(Level::Placed);
     Work::Put { from: Local::Bytes(bytes), to, notify: None, complete_at }

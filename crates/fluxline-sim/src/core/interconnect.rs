@@ -14,6 +14,7 @@ use super::agenda::Schedule;
 use super::ahead::Nearness;
 use super::dump::Dump;
 use super::fault::FaultKind;
+use super::split::Split;
 use super::time::Duration;
 
 /// A send: unique within a network.
@@ -95,6 +96,17 @@ pub struct LinkUse {
     pub busy: Duration,
 }
 
+/// The time that a core of a node has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreUse {
+    /// The node.
+    pub node: u32,
+    /// The core.
+    pub core: u32,
+    /// The time, by kind.
+    pub used: Split,
+}
+
 /// Frames that a network lost at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
@@ -164,6 +176,12 @@ pub trait Interconnect {
 
     /// Returns the time for which each link was busy since the start, always in the same order.
     fn links(&self) -> Vec<LinkUse> {
+        Vec::new()
+    }
+
+    /// Returns the time that each core of its hosts has used since the start, always in the same
+    /// order. Only networks with hosts have cores.
+    fn cores(&self) -> Vec<CoreUse> {
         Vec::new()
     }
 

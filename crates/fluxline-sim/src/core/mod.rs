@@ -9,5 +9,6 @@ pub mod fingerprint;
 pub mod in_order;
 pub mod interconnect;
 pub mod model;
+pub mod split;
 pub mod time;
 pub mod trace;

@@ -10,7 +10,7 @@ use super::tickets::{Ticket, Tickets};
 use super::traffic::{Message, Workload};
 use crate::core::ahead::Nearness;
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Refusal, Report, SendId};
+use crate::core::interconnect::{Class, CoreUse, Interconnect, LinkUse, Refusal, Report, SendId};
 use crate::host::config::Bus;
 use crate::{Agenda, Duration, Instant, Model};
 
@@ -512,6 +512,10 @@ where
 
     fn links(&self) -> Vec<LinkUse> {
         self.network.links()
+    }
+
+    fn cores(&self) -> Vec<CoreUse> {
+        self.network.cores()
     }
 
     fn hops(&self) -> u64 {

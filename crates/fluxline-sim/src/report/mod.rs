@@ -3,6 +3,7 @@
 //! [`simulate()`] measures every load of a scenario. [`page()`] makes a page for readers,
 //! [`tables()`] makes tables for other programs. Equal scenarios give equal reports.
 
+mod hosts;
 mod links;
 mod page;
 mod results;
@@ -12,7 +13,7 @@ mod tables;
 
 pub use links::by_node;
 pub use page::{Setting, Subject, page, page_of};
-pub use results::{Latency, LinkGrid, Point, Precision, Results, Saturation};
+pub use results::{Latency, LinkGrid, Lost, Point, Precision, Results, Saturation};
 pub use simulate::{Stage, Swept, simulate, stages, sweep};
 pub use sweep::sweep_page;
 pub use tables::{Column, Columns, Field, sweep_tables, tables, units};

@@ -4,6 +4,7 @@ use fluxline_report::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Page, Plot, Scale, Section, Style, Table,
 };
 
+use super::hosts;
 use super::results::{Latency, LinkGrid, Point, Precision, Results};
 use crate::scenario::Scenario;
 
@@ -80,14 +81,18 @@ pub fn page_of(subject: &Subject, results: &Results) -> Page {
         ),
         headlines: headlines(results),
         verdict: verdict(subject, results),
-        sections: vec![
-            load_section(points),
-            points_section(points),
-            distribution_section(points),
-            nodes_section(points),
-            links_section(points),
-            how_section(subject, points),
-        ],
+        sections: [
+            Some(load_section(points)),
+            Some(points_section(points)),
+            Some(distribution_section(points)),
+            Some(nodes_section(points)),
+            Some(links_section(points)),
+            hosts::section(points),
+            Some(how_section(subject, points)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         ..Page::default()
     }
 }

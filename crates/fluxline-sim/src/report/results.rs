@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::load::sweep::CoreShares;
+
 /// All points of a scenario.
 #[derive(Debug, Serialize)]
 pub struct Results {
@@ -58,6 +60,12 @@ pub struct Point {
     pub precision: Precision,
     /// Share of its time that each link was busy, in the layout of the network.
     pub links: Vec<LinkGrid>,
+    /// Shares of its time that each core of a host used; empty: a network without hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<CoreShares>,
+    /// Frames lost since the start, by place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Lost>,
     /// Largest latency of a bin \[us\] and messages in it.
     pub histogram: Vec<(f64, u64)>,
     /// Entries of the agenda.
@@ -110,6 +118,15 @@ pub struct Latency {
     pub p999: f64,
     /// The slowest.
     pub max: f64,
+}
+
+/// Frames lost at one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The place.
+    pub place: String,
+    /// The number of frames; of hosts: of datagrams.
+    pub frames: u64,
 }
 
 /// Links of one kind in a grid.

@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 
 use super::links;
-use super::results::{Latency, Point, Precision, Results, Saturation};
+use super::results::{Latency, Lost, Point, Precision, Results, Saturation};
 use crate::Fingerprint;
+use crate::core::interconnect::Loss;
 use crate::load::sweep::{self, Goal, NodeLoad, Outcome, Progress, WarmUp};
 use crate::scenario::{Measured, Refused, Scenario, Variant};
 
@@ -126,14 +127,16 @@ fn of_points<'a>(
 }
 
 fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
-    let Measured { outcome, lost, in_flight } = measured;
+    let Measured { outcome, lost, in_flight, losses } = measured;
     let is_given = scenario.traffic.window == 0 && scenario.traffic.replay.is_none();
     let load = match is_given {
         false => outcome.offered_bytes_per_s / scenario.link_bytes_per_s(),
         true => load,
     };
     let links = links::grids(scenario, &outcome.links);
-    Point { lost: *lost, in_flight: *in_flight, links, ..Point::of(load, outcome) }
+    let of = |loss: &Loss| Lost { place: loss.place.clone(), frames: loss.frames };
+    let losses = losses.iter().map(of).collect();
+    Point { lost: *lost, in_flight: *in_flight, links, losses, ..Point::of(load, outcome) }
 }
 
 impl Point {
@@ -172,6 +175,8 @@ impl Point {
                 Goal::NoSteadyState => Precision::NoSteadyState,
             },
             links: vec![links::by_node(&outcome.links)],
+            cores: outcome.cores.clone(),
+            losses: Vec::new(),
             histogram: buckets.map(|(largest, count)| (largest.as_us(), count)).collect(),
             entries: outcome.entries,
             hops: outcome.hops,

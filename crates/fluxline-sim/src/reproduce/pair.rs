@@ -7,6 +7,7 @@ use crate::host::{
     self, Access, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag,
     config::BadConfig,
 };
+use crate::net::ethernet::host::bench::BadBench;
 use crate::net::sci::adapter::{access_of, command_of, packet_data};
 use crate::net::sci::packet::Packet;
 use crate::net::sci::{self, Command, Status};
@@ -21,6 +22,9 @@ pub enum BadStand {
     /// The configuration of the ring.
     #[error(transparent)]
     Ring(#[from] sci::ConfigError),
+    /// The hosts or the network of an experiment on Ethernet.
+    #[error(transparent)]
+    Ethernet(#[from] BadBench),
 }
 
 /// Memory of each machine that its peer can reach \[byte\].

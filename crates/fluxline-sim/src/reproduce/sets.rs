@@ -1,10 +1,10 @@
 //! The list of all sets of published experiments.
 
-use super::sci;
 use super::set::Set;
+use super::{ethernet, sci};
 
 /// All sets.
-pub const SETS: [&Set; 1] = [&sci::SET];
+pub const SETS: [&Set; 2] = [&sci::SET, &ethernet::SET];
 
 /// The error of an unknown set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

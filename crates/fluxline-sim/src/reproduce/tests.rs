@@ -46,6 +46,28 @@ const FACTS: &[(&str, f64, Verdict)] = &[
     ("omang-lc1-switch", 285.184, Verdict::Missed),
     ("omang-lc2-total", 278.016, Verdict::Predicted),
     ("hexsel-knee", 66.189, Verdict::Predicted),
+    ("galli-1500-rate", 4.988, Verdict::Calibrated),
+    ("galli-1500-khz", 423.600, Verdict::Calibrated),
+    ("galli-1500-system", 97.909, Verdict::Predicted),
+    ("galli-1500-bottleneck", 1.384, Verdict::Predicted),
+    ("galli-9000-rate", 9.718, Verdict::Calibrated),
+    ("galli-9000-bottleneck", 1.023, Verdict::Calibrated),
+    ("galli-9000-softirq", 49.652, Verdict::Calibrated),
+    ("galli-9000-system", 49.651, Verdict::Calibrated),
+    ("galli-two-cable", 99.924, Verdict::Calibrated),
+    ("galli-two-receiver", 53.964, Verdict::Predicted),
+    ("galli-steps", 0.969, Verdict::Calibrated),
+    ("li-10g-intercept", 41.462, Verdict::Calibrated),
+    ("li-10g-slope", 3.915, Verdict::Predicted),
+    ("li-sk-intercept", 43.449, Verdict::Predicted),
+    ("li-sk-slope", 16.218, Verdict::Predicted),
+    ("li-1g-intercept", 174.521, Verdict::Calibrated),
+    ("li-1g-slope", 16.218, Verdict::Missed),
+    ("li-gradient", 0.998, Verdict::Predicted),
+    ("li-delay", 24.850, Verdict::Predicted),
+    ("throttle", 0.000, Verdict::Predicted),
+    ("hurwitz-latency", 20.749, Verdict::Predicted),
+    ("hurwitz-rate", 5.656, Verdict::Predicted),
 ];
 
 /// All comparisons, made once for all tests.
@@ -145,7 +167,7 @@ fn dma_leaves_the_processor_more_time_from_some_size_on() {
 #[test]
 fn an_unknown_set_lists_the_sets() {
     let error = Set::named("scii").expect_err("no such set").to_string();
-    assert_eq!(error, "`scii` is not a set of published experiments; give one of: sci");
+    assert_eq!(error, "`scii` is not a set of published experiments; give one of: sci, ethernet");
     assert_eq!(Set::named("sci").map(|set| set.name), Ok("sci"));
 }
 
@@ -180,7 +202,7 @@ fn a_published_point_stands_where_some_curve_of_its_figure_passes() {
             assert!(curve.points.iter().all(sound), "{} of {}", curve.name, figure.id);
         }
     }
-    assert_eq!(points, 11);
+    assert_eq!(points, 11 + 4);
 }
 
 static RANGE: Fact = Fact {

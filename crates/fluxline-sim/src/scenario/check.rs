@@ -83,7 +83,10 @@ impl Scenario {
 
     fn check_ethernet(&self) -> Result<(), Refused> {
         match self.network.kind {
-            Kind::Ethernet => self.ethernet_config().map(|_| ()),
+            Kind::Ethernet => {
+                self.ethernet_config()?;
+                self.host_config().map(|_| ())
+            }
             _ => Ok(()),
         }
     }

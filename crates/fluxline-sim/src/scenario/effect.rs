@@ -4,7 +4,7 @@ use fluxline_toml::nearest;
 use toml::{Table, Value};
 
 use super::keys::{self, KEYS, Key, When};
-use super::{PatternName, Scenario};
+use super::{PatternName, Scenario, StackName};
 
 /// A mistake about one key: its path in the file, and the sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +135,9 @@ fn idle(key: &Key, file: &Table, scenario: &Scenario) -> Option<String> {
             if ["link-mb-s", "pass-symbols", "cable-symbols"].into_iter().all(has) =>
         {
             Some("beside `link-mb-s`, `pass-symbols` and `cable-symbols`".to_owned())
+        }
+        When::Stack if scenario.host.stack == StackName::None => {
+            Some("without `host.stack`".to_owned())
         }
         When::Steady if !scenario.faults.at.is_empty() => {
             Some("beside `faults.at`, because such a run has no steady state".to_owned())

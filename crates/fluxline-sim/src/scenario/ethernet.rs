@@ -2,15 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::host::HostPart;
 use super::url_parts::{Keys, OpenError, keys_behind};
 use crate::Duration;
 use crate::core::fault::Fault;
 use crate::net::ethernet::cluster::{self, HostCost};
-use crate::net::ethernet::{Config, Faults, Forwarding, Pause};
+use crate::net::ethernet::{Config, Faults, Forwarding, Pause, host};
 
 /// The keys of a URL, in the order of the manual.
-const KEYS: &str = "nodes, rate, mtu, queue, forwarding, pause, xoff, xon, mark, cable, \
-                               switch, cpu-frame, cpu-byte, seed, fault, dump";
+const KEYS: &str = "nodes, rate, mtu, queue, forwarding, pause, xoff, xon, mark, cable, switch, \
+                    cpu-frame, cpu-byte, host, coalescing, coalescing-us, cores, send-buffer, \
+                    receive-buffer, driver-queue, ring, backlog, seed, fault, dump";
 /// The default number of nodes of a URL. A choice.
 const NODES: u32 = 2;
 const FAULT: &str = "bits:1e-9 (the chance of a wrong bit on a link), loss:0.01 (of a frame on its \
@@ -216,8 +218,24 @@ pub(super) fn describe(url: &str) -> Result<Described, OpenError> {
     let ps = |key| keys.amount(key, 0.0, "a time in nanoseconds");
     let span = |ns: f64| Duration::from_ps((ns * 1e3) as u64);
     let host = HostCost { frame: span(ps("cpu-frame")?), byte: span(ps("cpu-byte")?) };
-    let config = cluster::Config { host, faults: list, ..cluster::Config::new(network) };
+    let machine = machine(&keys, mtu, host)?;
+    let config = cluster::Config { host, machine, faults: list, ..cluster::Config::new(network) };
     Ok(Described { nodes, seed, config })
+}
+
+/// Reads the PC of every node.
+fn machine(keys: &Keys<'_>, mtu: u64, cost: HostCost) -> Result<Option<host::Config>, OpenError> {
+    let part = HostPart::of_url(keys)?;
+    if let Some(key) = part.idle_key(keys) {
+        let problem = format!("{key} has no effect without host; write host=pci-e, for example");
+        return Err(OpenError::Ethernet(problem));
+    }
+    let machine = part.config(mtu as u32).map_err(OpenError::Ethernet)?;
+    if machine.is_some() && !cost.is_zero() {
+        let problem = "host, and cpu-frame or cpu-byte, both describe the hosts; leave one out";
+        return Err(OpenError::Ethernet(problem.into()));
+    }
+    Ok(machine)
 }
 
 /// Reads the faults of a URL: random ones, and those with their times.

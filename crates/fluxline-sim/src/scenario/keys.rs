@@ -39,6 +39,8 @@ pub enum When {
     PresetCounts,
     /// In runs that may be longer than the shortest measurement.
     Steady,
+    /// With hosts on Ethernet.
+    Stack,
 }
 
 impl Key {
@@ -96,6 +98,7 @@ impl When {
                 "unless `link-mb-s`, `pass-symbols` and `cable-symbols` are given".to_owned()
             }
             When::Steady => "without `faults.at` and traces".to_owned(),
+            When::Stack => "with `host.stack`".to_owned(),
         })
     }
 }
@@ -115,6 +118,10 @@ const fn network(name: &'static str, default: &'static str, help: &'static str) 
 
 const fn ethernet(name: &'static str, default: &'static str, help: &'static str) -> Key {
     key("ethernet", name, default, help).on(ETHERNET)
+}
+
+const fn host(name: &'static str, unit: &'static str, help: &'static str) -> Key {
+    key("host", name, "", help).unit(unit).on(ETHERNET).when(When::Stack)
 }
 
 const fn traffic(name: &'static str, default: &'static str, help: &'static str) -> Key {
@@ -221,6 +228,30 @@ pub const KEYS: &[Key] = &[
     .unit("B"),
     ethernet("cable", "2.0", "length of a cable, 5 ns/m").unit("m"),
     ethernet("switch", "1000.0", "delay of the switch").unit("ns"),
+    key(
+        "host",
+        "stack",
+        "\"none\"",
+        "PC of every node: `pci-e` (2007, 10 Gb/s card), `pci-x` (2003, 10 Gb/s card), `pci` (2003, \
+         1 Gb/s card); `none`: hosts cost no time",
+    )
+    .on(ETHERNET),
+    host(
+        "coalescing",
+        "",
+        "interrupts of received frames: `off`, `delay` (after the first frame) or `throttle` \
+         (minimum gap); without it the PC's",
+    ),
+    host("coalescing-us", "us", "the delay or the gap; without it the PC's, or 25"),
+    host("cores", "", "1: one core for all; 2: one for interrupts, one for the program"),
+    host("send-buffer", "B", "send buffer of a socket, in true sizes; then calls wait"),
+    host("receive-buffer", "B", "receive buffer of a socket, in true sizes; more is lost"),
+    host("driver-queue", "frames", "frames that wait for the card; more are lost"),
+    host("ring", "frames", "receive ring of the card; more are lost"),
+    host("backlog", "frames", "frames between interrupt and softirq; 0: the driver polls"),
+    host("send-ns", "ns", "a call to send"),
+    host("receive-ns", "ns", "work of the softirq for a received frame"),
+    host("copy-ns", "ns/B", "copy of a byte by a call"),
     traffic(
         "pattern",
         "\"uniform\"",

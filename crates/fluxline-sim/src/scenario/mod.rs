@@ -8,6 +8,7 @@ mod check;
 mod effect;
 mod ethernet;
 mod files;
+mod host;
 mod keys;
 mod network;
 mod node;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::Refused;
 pub use ethernet::{EthernetPart, ForwardingName, Switched};
+pub use host::{CoalescingName, HostPart, StackName};
 pub use keys::{KEYS, Key, When};
 pub use network::{Kind, NetworkPart};
 pub use node::{HostName, NodePart};
@@ -44,6 +46,8 @@ pub struct Scenario {
     pub network: NetworkPart,
     /// The links and the switch of kind `ethernet`.
     pub ethernet: EthernetPart,
+    /// The hosts of kind `ethernet`.
+    pub host: HostPart,
     /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
     /// Nodes that differ from the others; a later table overrides an earlier one.
@@ -68,6 +72,7 @@ impl Default for Scenario {
             seed: 1,
             network: NetworkPart::default(),
             ethernet: EthernetPart::default(),
+            host: HostPart::default(),
             traffic: TrafficPart::default(),
             node: Vec::new(),
             run: RunPart::default(),

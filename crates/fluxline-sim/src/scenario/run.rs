@@ -5,7 +5,7 @@ use std::io::Write;
 use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
 use crate::core::dump::Dump;
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::Interconnect;
+use crate::core::interconnect::{Interconnect, Loss};
 use crate::core::model;
 use crate::core::trace::{self, Trace};
 use crate::load::loaded;
@@ -13,7 +13,7 @@ use crate::load::loaded::SOURCE_MESSAGES;
 use crate::load::sweep::{Criterion, Limits, Outcome, Precision, measure_to, saturation};
 use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workload};
 use crate::load::{Carrier, Loaded, Settings};
-use crate::net::ethernet;
+use crate::net::ethernet::{self, host};
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
@@ -35,6 +35,8 @@ pub struct Measured {
     pub lost: u64,
     /// Messages under way at the end.
     pub in_flight: u64,
+    /// The places that have lost frames since the start.
+    pub losses: Vec<Loss>,
 }
 
 /// The two loads between which a network saturates, as shares of a link.
@@ -138,18 +140,35 @@ impl Scenario {
             return Ok(work.on(&mut model, &mut agenda));
         }
         if self.network.kind == Kind::Ethernet {
-            let mut agenda = Agenda::default();
-            let network = ethernet::Network::new(self.ethernet_config()?);
-            let network = network.map_err(|error| refused(&error))?;
-            let carrier = ethernet::Messages;
-            let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
-            return Ok(work.on(&mut model, &mut agenda));
+            return self.work_on_ethernet(workload, &settings, work);
         }
         let mut agenda = Agenda::default();
         let network = router::Network::new(self.network.routers());
         let network = network.map_err(|error| refused(&error))?;
         let carrier = router::loaded::Messages;
         let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
+        Ok(work.on(&mut model, &mut agenda))
+    }
+
+    /// Does some work with an Ethernet, with or without hosts.
+    fn work_on_ethernet<T: Work>(
+        &self,
+        workload: Box<dyn Workload>,
+        settings: &Settings<'_>,
+        work: T,
+    ) -> Result<T::Done, Refused> {
+        let network = ethernet::Network::new(self.ethernet_config()?);
+        let network = network.map_err(|error| refused(&error))?;
+        let Some(host) = self.host_config()? else {
+            let mut agenda = Agenda::default();
+            let carrier = ethernet::Messages;
+            let mut model = Loaded::new(network, carrier, workload, settings, &mut agenda);
+            return Ok(work.on(&mut model, &mut agenda));
+        };
+        let mut agenda = Agenda::default();
+        let hosts = vec![Some(host); network.config().nodes as usize];
+        let network = host::Hosts::new(network, &hosts).map_err(|error| refused(&error))?;
+        let mut model = Loaded::new(network, host::Messages, workload, settings, &mut agenda);
         Ok(work.on(&mut model, &mut agenda))
     }
 
@@ -271,7 +290,8 @@ impl Work for Measure<'_> {
     {
         let outcome = measure_to(model, agenda, &self.scenario.limits(), self.precision)
             .map_err(|error| refused(&error))?;
-        Ok(Measured { outcome, lost: model.lost(), in_flight: model.in_flight() })
+        let losses = model.network().losses();
+        Ok(Measured { outcome, lost: model.lost(), in_flight: model.in_flight(), losses })
     }
 }
 

@@ -1,6 +1,7 @@
 //! One point: warm up, measure, check.
 
-use super::{Goal, LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp};
+use super::{CoreShares, Goal, LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp};
+use crate::core::interconnect::CoreUse;
 use crate::core::model;
 use crate::load::observer::NodeBytes;
 use crate::{Agenda, Duration, Fingerprint, Instant, Model};
@@ -12,6 +13,11 @@ pub trait Experiment: Model {
 
     /// Returns the time for which each link was busy since the start, always in the same order.
     fn links(&self) -> Vec<LinkUse>;
+
+    /// Returns the time that each core of hosts has used since the start, always in the same order.
+    fn cores(&self) -> Vec<CoreUse> {
+        Vec::new()
+    }
 
     /// Returns the number of packet-link-hops since the start.
     fn hops(&self) -> u64;
@@ -149,6 +155,7 @@ pub fn measure_to<E: Experiment>(
     let warm_up_end = course.warm_up(limits)?;
     let start = course.now;
     let links_before = course.model.links();
+    let cores_before = course.model.cores();
     course.model.observer().reset();
     let mut span = limits.measured;
     course.run_parts(start, span)?;
@@ -172,6 +179,7 @@ pub fn measure_to<E: Experiment>(
         entries,
         hops: model.hops() - hops_before,
         links: utilisation(&links_before, &model.links(), measured),
+        cores: core_shares(&cores_before, &model.cores(), measured),
         fingerprint,
         ..of_observer(model.observer(), measured)
     };
@@ -183,6 +191,22 @@ fn utilisation(before: &[LinkUse], after: &[LinkUse], measured: Duration) -> Vec
         let busy = (after.busy - before.busy).as_ps() as f64;
         let utilisation = busy / measured.as_ps().max(1) as f64;
         LinkUtilisation { from: after.from, to: after.to, utilisation }
+    };
+    before.iter().zip(after).map(of).collect()
+}
+
+fn core_shares(before: &[CoreUse], after: &[CoreUse], measured: Duration) -> Vec<CoreShares> {
+    let of = |(before, after): (&CoreUse, &CoreUse)| {
+        let used = after.used.since(&before.used);
+        let share = |time: Duration| time.as_ps() as f64 / measured.as_ps().max(1) as f64;
+        CoreShares {
+            node: after.node,
+            core: after.core,
+            user: share(used.user),
+            system: share(used.system),
+            irq: share(used.irq),
+            softirq: share(used.softirq),
+        }
     };
     before.iter().zip(after).map(of).collect()
 }
@@ -209,6 +233,7 @@ fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
         max: histogram.max(),
         histogram,
         links: Vec::new(),
+        cores: Vec::new(),
         warm_up: Duration::ZERO,
         warm_up_end: WarmUp::CutShort,
         goal: Goal::None,

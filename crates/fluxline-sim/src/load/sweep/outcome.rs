@@ -1,5 +1,7 @@
 //! The outcome of a measurement, in the same form for all models.
 
+use serde::Serialize;
+
 use crate::load::statistics::{Estimate, Fairness, Histogram};
 use crate::{Duration, Fingerprint};
 
@@ -29,6 +31,31 @@ pub struct LinkUtilisation {
     pub to: u32,
     /// 0 to 1.
     pub utilisation: f64,
+}
+
+/// The parts of the measured time that a core of a host used, by kind: 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CoreShares {
+    /// The node.
+    pub node: u32,
+    /// The core.
+    pub core: u32,
+    /// Time of programs.
+    pub user: f64,
+    /// Time of system calls.
+    pub system: f64,
+    /// Time of interrupt handlers.
+    pub irq: f64,
+    /// Time of the softirq.
+    pub softirq: f64,
+}
+
+impl CoreShares {
+    /// Returns the sum.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.user + self.system + self.irq + self.softirq
+    }
 }
 
 /// The end of the warm-up.
@@ -86,6 +113,8 @@ pub struct Outcome {
     pub histogram: Histogram,
     /// Each link.
     pub links: Vec<LinkUtilisation>,
+    /// Each core of a host; empty: a network without hosts.
+    pub cores: Vec<CoreShares>,
     /// The length of the warm-up, which is left out.
     pub warm_up: Duration,
     /// The end of the warm-up.

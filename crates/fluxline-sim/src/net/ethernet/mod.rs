@@ -21,6 +21,7 @@ pub mod config;
 mod counters;
 mod datagram;
 pub mod framing;
+pub mod host;
 mod interconnect;
 mod link;
 mod messages;

@@ -11,6 +11,7 @@ use station::Common;
 use world::World;
 
 use super::config::{Config as NetworkConfig, ConfigError};
+use super::host::{self, BadHost, Hosts};
 use super::network::Network;
 use crate::core::fault::{Fault, FaultKind};
 use crate::world::Cluster;
@@ -24,6 +25,8 @@ pub struct Config {
     pub buffers: Buffers,
     /// The work of a processor for each frame.
     pub host: HostCost,
+    /// The PC of every node; `None`: frames cost `host` alone.
+    pub machine: Option<host::Config>,
     /// The faults, with their times.
     pub faults: Vec<Fault>,
 }
@@ -42,6 +45,9 @@ pub enum ClusterError {
         /// The least that works \[byte\].
         least: u32,
     },
+    /// The hosts'.
+    #[error(transparent)]
+    Host(#[from] BadHost),
     /// A fault of a node that does not exist.
     #[error("a fault names node {node}, but nodes are 0 to {last}")]
     Fault {
@@ -64,7 +70,7 @@ impl Config {
     #[must_use]
     pub fn new(network: NetworkConfig) -> Config {
         let (buffers, host) = (Buffers::default(), HostCost::default());
-        Config { network, buffers, host, faults: Vec::new() }
+        Config { network, buffers, host, machine: None, faults: Vec::new() }
     }
 
     /// Builds the cluster.
@@ -72,13 +78,17 @@ impl Config {
     /// # Errors
     /// [`ClusterError`].
     pub fn build(&self) -> Result<Cluster, ClusterError> {
-        let Config { network: config, buffers, host, faults } = self;
+        let Config { network: config, buffers, host, machine, faults } = self;
         let network = Network::new(config.clone())?;
         if config.mtu < MTU_MIN {
             return Err(ClusterError::Mtu { mtu: config.mtu, least: MTU_MIN });
         }
         let common = Common { config: config.clone(), buffers: *buffers, host: *host };
-        let mut world = World::new(network, common);
+        let hosts = match machine {
+            None => Hosts::without(network),
+            Some(_) => Hosts::new(network, &vec![machine.clone(); config.nodes as usize])?,
+        };
+        let mut world = World::new(hosts, common);
         for &fault in faults {
             let node = fault.kind.last_node();
             if node >= config.nodes {

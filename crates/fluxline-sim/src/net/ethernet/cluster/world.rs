@@ -22,8 +22,7 @@ use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
 use crate::core::interconnect::{Class, Interconnect, Loss, Refusal, Report};
 use crate::fabric::adapter::Counts;
-use crate::net::ethernet::link;
-use crate::net::ethernet::network::Network;
+use crate::net::ethernet::host::{self, Hosts};
 use crate::world::dump_file::DumpFile;
 use crate::world::moments::{instant, moment};
 use crate::world::{NodeState, Nodes};
@@ -32,8 +31,8 @@ use crate::{Agenda, Duration, Fingerprint, Instant};
 /// An entry of the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// Of the network.
-    Wire(link::Entry),
+    /// Of the network and its hosts.
+    Wire(host::Entry),
     /// The processor of a node is done with a frame.
     Worked {
         /// The node.
@@ -43,8 +42,8 @@ enum Entry {
     Fault(FaultKind),
 }
 
-impl From<link::Entry> for Entry {
-    fn from(entry: link::Entry) -> Entry {
+impl From<host::Entry> for Entry {
+    fn from(entry: host::Entry) -> Entry {
         Entry::Wire(entry)
     }
 }
@@ -71,7 +70,7 @@ impl crate::Entry for Entry {
 pub struct World {
     agenda: Agenda<Entry>,
     fingerprint: Fingerprint,
-    wire: Network,
+    wire: Hosts,
     stations: Vec<Station>,
     common: Common,
     /// Nodes for which something may follow from what has just happened.
@@ -87,7 +86,7 @@ pub struct World {
 impl World {
     /// Makes a world of nodes on a network.
     #[must_use]
-    pub fn new(wire: Network, common: Common) -> World {
+    pub fn new(wire: Hosts, common: Common) -> World {
         let nodes = common.config.nodes;
         World {
             agenda: Agenda::default(),
