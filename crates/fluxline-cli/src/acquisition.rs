@@ -24,7 +24,7 @@ pub fn run(
     quiet: bool,
 ) -> Result<Report, Failure> {
     let stop = Stop::on_signal();
-    let acquisition = fluxline_run::start_with(experiment, Options { folder, stop })?;
+    let acquisition = fluxline_run::start_with(experiment, Options { folder, stop, ..Options::default() })?;
     if !quiet {
         announce(acquisition.plan());
     }

@@ -5,6 +5,7 @@
 //! packets are in the files, and the ledger is closed over all of them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
@@ -16,9 +17,11 @@ use fluxline_daq::readout::ReadoutLimits;
 use fluxline_daq::record::{Recorder, RunFolder};
 
 use crate::config;
+use crate::control::{Control, RunState};
 use crate::error::Error;
 use crate::host;
 use crate::limits;
+use crate::live::Watcher;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
@@ -34,15 +37,19 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// A request that ends the run too, as [`Acquisition::stop`] does: [`Stop::on_signal`].
     pub stop: Stop,
+    /// The first state: [`RunState::Running`], or [`RunState::Armed`] to record from a later
+    /// [`Command::Start`](crate::Command::Start) on.
+    pub state: RunState,
 }
 
 /// An acquisition that runs. When it is dropped without [`wait`](Self::wait), it is asked to stop,
 /// and its threads end by themselves; run.json then still says `running`.
 pub struct Acquisition {
     experiment: Experiment,
-    plan: Plan,
+    plan: Arc<Plan>,
     folder: Option<RunFolder>,
     monitor: Monitor,
+    control: Control,
     stop: StopOnDrop,
     threads: Threads,
     began: Moment,
@@ -110,13 +117,23 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder);
     let stop = options.stop.inner().after(experiment.seconds);
     let host = KernelSnapshot::take();
+    let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let (began, threads) = spawn(
         Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, pipeline },
+        &control,
         &stop,
         &monitor,
     );
-    let stop = StopOnDrop(stop);
-    Ok(Acquisition { experiment, plan, folder, monitor, stop, threads, began, host })
+    let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
+    Ok(Acquisition { experiment, plan, folder, monitor, control, stop, threads, began, host })
+}
+
+/// An acquisition begins armed or running.
+fn first_state(wanted: RunState) -> RunState {
+    match wanted {
+        RunState::Armed => RunState::Armed,
+        _ => RunState::Running,
+    }
 }
 
 /// The open parts of an acquisition.
@@ -129,7 +146,12 @@ struct Parts<'a> {
 }
 
 /// Starts the threads, the inputs' last; returns when they began.
-fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
+fn spawn(
+    parts: Parts<'_>,
+    control: &Control,
+    stop: &Stop,
+    monitor: &Monitor,
+) -> (Moment, Threads) {
     let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
@@ -143,10 +165,13 @@ fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) 
         clock: config::event_clock(experiment),
         core: experiment.readout_core,
         stop: stop.clone(),
+        control: control.clone(),
     };
     let readout = readout.start(monitor.clone());
     let began = fluxline::clock::now();
-    let inputs = feeds.into_iter().map(|feed| feed.start(stop.clone(), monitor.clone())).collect();
+    let feeds = feeds.into_iter().enumerate();
+    let inputs =
+        feeds.map(|(number, feed)| feed.start(stop.clone(), monitor.of_input(number))).collect();
     (began, Threads { inputs, readout, recorder })
 }
 
@@ -167,6 +192,22 @@ impl Acquisition {
     #[must_use]
     pub fn notes(&self, first: usize) -> Vec<String> {
         self.monitor.notes(first)
+    }
+
+    /// Returns the control of its state, which may be used from any thread.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Returns a watcher, which sees and controls this acquisition from any thread.
+    #[must_use]
+    pub fn watcher(&self) -> Watcher {
+        Watcher {
+            plan: self.plan.clone(),
+            monitor: self.monitor.clone(),
+            control: self.control.clone(),
+        }
     }
 
     /// Asks the inputs to stop; returns at once. Packets received so far are still recorded.
@@ -197,7 +238,9 @@ impl Acquisition {
             host: KernelSnapshot::take().since(&self.host),
             notes: self.monitor.notes(0),
             faults: self.monitor.faults(),
+            control: self.control,
         };
+        ended.control.stopped(ended.ended);
         Ok(Report::close(&self.experiment, self.folder, &self.plan.memory, ended))
     }
 }

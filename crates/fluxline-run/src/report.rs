@@ -11,6 +11,7 @@ use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::record::RunFolder;
 use serde_json::{Value, json};
 
+use crate::control::Control;
 use crate::host;
 use crate::plan::Memory;
 use crate::record::Recorded;
@@ -39,6 +40,7 @@ pub(crate) struct Ended {
     pub host: KernelSnapshot,
     pub notes: Vec<String>,
     pub faults: Vec<String>,
+    pub control: Control,
 }
 
 /// A run that has ended.
@@ -104,6 +106,7 @@ impl Report {
         document["memory_bytes_most"] = memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
+        document["control"] = ended.control.document();
         if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
             // Only the printed output has the ledger then, so the message says so.
             document["state"] = "recording-stopped".into();
