@@ -21,7 +21,7 @@ use crate::control::{Control, RunState};
 use crate::error::Error;
 use crate::host;
 use crate::limits;
-use crate::live::Watcher;
+use crate::live::{WatchedInput, Watcher};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
@@ -50,6 +50,7 @@ pub struct Acquisition {
     folder: Option<RunFolder>,
     monitor: Monitor,
     control: Control,
+    watched: Arc<Vec<WatchedInput>>,
     stop: StopOnDrop,
     threads: Threads,
     began: Moment,
@@ -116,6 +117,12 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
         ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
     let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder);
     let stop = options.stop.inner().after(experiment.seconds);
+    let lines = config::source_lines(&experiment, &loaded);
+    let watched = loaded.iter().zip(lines).map(|(format, line)| WatchedInput {
+        description: format.description.clone(),
+        port: line.port.unwrap_or(0),
+    });
+    let watched = watched.collect();
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let (began, threads) = spawn(
@@ -125,7 +132,19 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
         &monitor,
     );
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
-    Ok(Acquisition { experiment, plan, folder, monitor, control, stop, threads, began, host })
+    let watched = Arc::new(watched);
+    Ok(Acquisition {
+        experiment,
+        plan,
+        folder,
+        monitor,
+        control,
+        watched,
+        stop,
+        threads,
+        began,
+        host,
+    })
 }
 
 /// An acquisition begins armed or running.
@@ -146,12 +165,7 @@ struct Parts<'a> {
 }
 
 /// Starts the threads, the inputs' last; returns when they began.
-fn spawn(
-    parts: Parts<'_>,
-    control: &Control,
-    stop: &Stop,
-    monitor: &Monitor,
-) -> (Moment, Threads) {
+fn spawn(parts: Parts<'_>, control: &Control, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
     let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
@@ -207,6 +221,7 @@ impl Acquisition {
             plan: self.plan.clone(),
             monitor: self.monitor.clone(),
             control: self.control.clone(),
+            inputs: self.watched.clone(),
         }
     }
 

@@ -46,7 +46,7 @@ use fluxline_daq::experiment::Experiment;
 pub use acquisition::{Acquisition, Options, start, start_with};
 pub use control::{Change, Command, Control, Refused, Remark, RunState};
 pub use error::Error;
-pub use live::{Delays, Live, Newest, Watcher};
+pub use live::{Delays, Live, Newest, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
 pub use report::Report;

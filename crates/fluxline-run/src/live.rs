@@ -13,6 +13,7 @@ use std::sync::Arc;
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, PacketRow};
 use fluxline_daq::ledger::Ledger;
+use fluxline_packet::Description;
 use hdrhistogram::Histogram;
 
 use crate::control::{Control, RunState};
@@ -97,6 +98,16 @@ pub struct Watcher {
     pub(crate) plan: Arc<Plan>,
     pub(crate) monitor: Monitor,
     pub(crate) control: Control,
+    pub(crate) inputs: Arc<Vec<WatchedInput>>,
+}
+
+/// What a watcher needs to decode the packets of an input.
+#[derive(Clone, Debug)]
+pub struct WatchedInput {
+    /// The description of its packets.
+    pub description: Description,
+    /// The UDP port that they were sent to; 0 where there is none.
+    pub port: u16,
 }
 
 impl Watcher {
@@ -132,6 +143,13 @@ impl Watcher {
     #[must_use]
     pub fn notes(&self, first: usize) -> Vec<String> {
         self.monitor.notes(first)
+    }
+
+    /// Returns the inputs, in the order of the experiment; a source's `format` in the ledger is the
+    /// number of its input.
+    #[must_use]
+    pub fn inputs(&self) -> &[WatchedInput] {
+        &self.inputs
     }
 
     /// Returns the control of the run's state.

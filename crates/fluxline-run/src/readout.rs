@@ -13,10 +13,10 @@ use fluxline_daq::ledger::{InputCounters, InputEntry, Ledger};
 use fluxline_daq::pipeline::{NewSource, Pipeline};
 use fluxline_daq::record::SourceLine;
 
+use crate::control::Control;
 use crate::held::{Held, Step};
 use crate::live::Sampler;
 use crate::monitor::{LiveParts, Monitor, Stats};
-use crate::control::Control;
 use crate::record::{RecordQueue, Wanted};
 use crate::ring::{Arrival, InputRing, ReadSlots};
 use crate::stop::Stop;

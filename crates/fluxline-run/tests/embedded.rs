@@ -66,7 +66,11 @@ fn one_request_of_the_caller_stops_several() {
     let folder = tempfile::tempdir().expect("a folder");
     let stop = Stop::default();
     let start = |name| {
-        let options = Options { folder: Some(folder.path().join(name)), stop: stop.clone(), ..Options::default() };
+        let options = Options {
+            folder: Some(folder.path().join(name)),
+            stop: stop.clone(),
+            ..Options::default()
+        };
         fluxline_run::start_with(boards(name, folder.path(), 0), options).expect("started")
     };
     let both = ["one", "other"].map(start);
