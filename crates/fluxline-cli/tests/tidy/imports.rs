@@ -17,6 +17,7 @@ const CLEAN: [&str; 12] = [
     "fluxline-packet",
     "fluxline-report",
     "fluxline-run",
+    "fluxline-serve",
     "fluxline-sim",
     "fluxline-toml",
 ];
