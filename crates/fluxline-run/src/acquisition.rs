@@ -255,6 +255,7 @@ impl Acquisition {
             faults: self.monitor.faults(),
             control: self.control,
         };
+        self.monitor.publish_end(&ended.recorded.ledger);
         ended.control.stopped(ended.ended);
         Ok(Report::close(&self.experiment, self.folder, &self.plan.memory, ended))
     }

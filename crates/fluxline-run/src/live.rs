@@ -72,6 +72,8 @@ pub struct Live {
     pub stats: Stats,
     /// The ledger so far. Lists of missing numbers are left out.
     pub ledger: Ledger,
+    /// The time at which the readout published the ledger, for rates.
+    pub counted_at: Moment,
     /// Delays of the events that closed in the last second.
     pub delays: Delays,
     /// The newest packet of each source, by its number.
@@ -127,6 +129,7 @@ impl Watcher {
             state: self.control.state(),
             stats: self.monitor.stats(),
             ledger,
+            counted_at: parts.at,
             delays: parts.delays,
             packets: parts.packets,
             free_bytes: self.plan.folder.as_deref().and_then(free_bytes),

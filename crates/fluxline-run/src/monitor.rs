@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fluxline::clock;
-use fluxline_core::Span;
+use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{BatchFate, InputCounters, Ledger};
 use fluxline_daq::record::RecorderCounts;
@@ -83,6 +83,8 @@ pub(crate) struct LiveParts {
     pub delays: Delays,
     /// The newest packet of each source.
     pub packets: Arc<BTreeMap<u32, Newest>>,
+    /// The time of these counts.
+    pub at: Moment,
 }
 
 impl Monitor {
@@ -155,9 +157,25 @@ impl Monitor {
         until != NEVER && clock::monotonic().as_ns() < until
     }
 
-    /// Publishes the readout's share of a live view.
-    pub(crate) fn publish_parts(&self, parts: LiveParts) {
+    /// Publishes the readout's share of a live view, and the recorder's of the same moment: no
+    /// packet is recorded before it is taken.
+    pub(crate) fn publish_parts(&self, mut parts: LiveParts) {
+        for (entry, recorded) in parts.ledger.sources.iter_mut().zip(&self.recorded().sources) {
+            entry.counters.merge(&recorded.counters);
+        }
         self.state().parts = parts;
+    }
+
+    /// Publishes the recorder's share at the end of the run, when the readout's is complete.
+    pub(crate) fn publish_end(&self, recorded: &Ledger) {
+        let mut state = self.state();
+        for (entry, recorded) in state.parts.ledger.sources.iter_mut().zip(&recorded.sources) {
+            let counters = &mut entry.counters;
+            counters.recorded = recorded.counters.recorded;
+            counters.not_recorded = recorded.counters.not_recorded;
+            counters.write_failed = recorded.counters.write_failed;
+            counters.bytes_recorded = recorded.counters.bytes_recorded;
+        }
     }
 
     /// Adds the fate of a batch to the recorder's share of the ledger.
@@ -184,10 +202,11 @@ impl Monitor {
                 entry.counters.rejected = taken.rejected;
                 entry.counters.sources_refused = taken.sources_refused;
                 entry.counters.truncated += taken.truncated;
+                // The input's counters may be older than the readout's.
+                let came = taken.datagrams + entry.counters.ring_full;
+                entry.counters.datagrams = entry.counters.datagrams.max(came);
+                entry.counters.bytes = entry.counters.bytes.max(taken.bytes);
             }
-        }
-        for (entry, recorded) in parts.ledger.sources.iter_mut().zip(&self.recorded().sources) {
-            entry.counters.merge(&recorded.counters);
         }
         parts
     }

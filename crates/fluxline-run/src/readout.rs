@@ -374,7 +374,7 @@ impl ReadoutStage {
             .collect();
         let sampler = self.output.sampler.get_or_insert_with(Sampler::new);
         let (delays, packets) = (sampler.delays(now), sampler.packets());
-        self.monitor.publish_parts(LiveParts { ledger, delays, packets });
+        self.monitor.publish_parts(LiveParts { ledger, delays, packets, at: clock::now() });
     }
 
     /// Closes all events and passes the last batch on.

@@ -7,23 +7,30 @@ use std::collections::VecDeque;
 
 use fluxline_core::Moment;
 use fluxline_daq::ledger::{Counted, Fate, Ledger, OUTCOMES, SourceEntry};
-use fluxline_run::{Live, Stats, Watcher};
+use fluxline_run::{Live, Watcher};
 use serde_json::{Map, Value, json};
 
 use crate::history::Series;
 
-/// Snapshots over which rates are measured: a second. The threads publish their counts as often as
-/// snapshots are taken, and not at the same moments, so neighbours would differ by chance.
+/// Snapshots over which rates are measured: a second.
 const RATE_TICKS: usize = 10;
 
 /// The rates of a snapshot, which have a history.
 pub const RATES: [Rate; 6] = [
-    Rate { name: "packets", unit: "packets/s", of: |stats, _| stats.packets as f64 },
-    Rate { name: "bits", unit: "bit/s", of: |stats, _| stats.bytes as f64 * 8.0 },
-    Rate { name: "events", unit: "events/s", of: |stats, _| stats.events as f64 },
-    Rate { name: "incomplete", unit: "events/s", of: |stats, _| stats.incomplete as f64 },
-    Rate { name: "lost", unit: "packets/s", of: |stats, _| stats.lost as f64 },
-    Rate { name: "recorded", unit: "byte/s", of: |stats, _| stats.recorded_bytes as f64 },
+    Rate { name: "packets", unit: "packets/s", of: |ledger| ledger.source_totals().parsed as f64 },
+    Rate {
+        name: "bits",
+        unit: "bit/s",
+        of: |ledger| ledger.source_totals().bytes_parsed as f64 * 8.0,
+    },
+    Rate { name: "events", unit: "events/s", of: |ledger| ledger.events() as f64 },
+    Rate { name: "incomplete", unit: "events/s", of: |ledger| ledger.events_incomplete() as f64 },
+    Rate { name: "lost", unit: "packets/s", of: |ledger| ledger.source_totals().lost as f64 },
+    Rate {
+        name: "recorded",
+        unit: "byte/s",
+        of: |ledger| ledger.source_totals().bytes_recorded as f64,
+    },
 ];
 
 /// A rate: the growth of a count in a second.
@@ -33,7 +40,7 @@ pub struct Rate {
     /// Its unit.
     pub unit: &'static str,
     /// The count.
-    of: fn(&Stats, &Ledger) -> f64,
+    of: fn(&Ledger) -> f64,
 }
 
 /// Makes snapshots, and keeps the history of their rates.
@@ -75,7 +82,7 @@ impl Snapshots {
             "rates": rates,
             "ring_percent": live.stats.ring_percent,
             "free_bytes": live.free_bytes,
-            "recorded_bytes": live.stats.recorded_bytes,
+            "recorded_bytes": live.ledger.source_totals().bytes_recorded,
             "flow": flow(&live),
             "events": {
                 "built": live.ledger.events(),
@@ -96,8 +103,8 @@ impl Snapshots {
             self.before.pop_front();
         }
         self.before.push_back(Before {
-            at: live.at,
-            counts: RATES.each_ref().map(|rate| (rate.of)(&live.stats, &live.ledger)),
+            at: live.counted_at,
+            counts: RATES.each_ref().map(|rate| (rate.of)(&live.ledger)),
             packets: live.ledger.sources.iter().map(|source| source.counters.parsed).collect(),
         });
         snapshot
@@ -124,9 +131,9 @@ impl Snapshots {
     fn rates(&mut self, live: &Live) -> Value {
         let mut rates = Map::new();
         for (at, rate) in RATES.iter().enumerate() {
-            let count = (rate.of)(&live.stats, &live.ledger);
+            let count = (rate.of)(&live.ledger);
             let value = self.before.front().map_or(0.0, |before| {
-                let seconds = live.at.since(before.at).as_ns() as f64 * 1e-9;
+                let seconds = live.counted_at.since(before.at).as_ns() as f64 * 1e-9;
                 // A count that falls, such as losses that came late after all, is not a rate.
                 if seconds > 0.0 { (count - before.counts[at]).max(0.0) / seconds } else { 0.0 }
             });
@@ -138,7 +145,8 @@ impl Snapshots {
 
     fn sources(&self, live: &Live) -> Vec<Value> {
         let before = self.before.front();
-        let seconds = before.map_or(0.0, |before| live.at.since(before.at).as_ns() as f64 * 1e-9);
+        let seconds =
+            before.map_or(0.0, |before| live.counted_at.since(before.at).as_ns() as f64 * 1e-9);
         let entries = live.ledger.sources.iter().enumerate();
         entries
             .map(|(number, entry)| {

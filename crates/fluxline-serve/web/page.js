@@ -108,11 +108,11 @@ function drawFlow() {
   const recorded = flow.ends.filter((end) => end.fate === "recorded").reduce((sum, end) => sum + end.count, 0);
   const numbered = flow.expected > 0;
   const values = [numbered ? flow.expected : null, flow.received, flow.to_builder, recorded];
-  const names = ["sent, by packet counters", "received", "in events", "recorded"];
+  const narrow = width < 700;
+  const names = narrow ? ["sent", "received", "events", "recorded"] : ["sent, by packet counters", "received", "in events", "recorded"];
   const most = Math.max(...values.map((value) => value ?? 0), 1);
   const height = (value) => Math.max(2, 60 * value / most);
   const middle = 62;
-  svg.setAttribute("viewBox", `0 0 ${width} 190`);
   const parts = [];
   for (let stage = 0; stage < 4; stage++) {
     const value = values[stage];
@@ -138,7 +138,13 @@ function drawFlow() {
     branches[stage].push(end);
   }
   if (flow.in_flight > 0) branches[2].push({ name: "in flight: in rings, open events, batches", count: flow.in_flight, fate: "aside", advice: "" });
-  branches.forEach((list, stage) => list.slice(0, 4).forEach((branch, row) => {
+  // On a phone, branches stand below each other.
+  const columns = narrow ? [branches.flat().map((branch) => [branch, 0])] : branches.map((list, stage) => list.map((branch) => [branch, stage]));
+  const rows = Math.max(0, ...columns.map((list) => list.length));
+  const tall = 104 + rows * 19;
+  svg.setAttribute("viewBox", `0 0 ${width} ${tall}`);
+  svg.style.height = `${tall}px`;
+  columns.forEach((list) => list.forEach(([branch, stage], row) => {
     const y = 112 + row * 19;
     const style = branch.fate === "dropped" ? "loss" : "aside";
     parts.push(make("rect", { x: x[stage] + 24, y: y - 9, width: 9, height: 9, class: style }));
