@@ -11,7 +11,7 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use crate::output::escaped_line;
-use crate::served::Served;
+use crate::served::{self, Served};
 use crate::{inform, progress};
 
 /// The period of drawing the line.
@@ -34,8 +34,9 @@ pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
     let How { folder, serve, quiet } = how;
     let state = if serve.armed { RunState::Armed } else { RunState::Running };
     let options = Options { folder, stop: Stop::on_signal(), state };
+    let listening = serve.config().as_ref().map(served::listen).transpose()?;
     let acquisition = fluxline_run::start_with(experiment, options)?;
-    let _served = serve.config().map(|config| Served::start(&config, &acquisition)).transpose()?;
+    let _served = listening.map(|on| Served::start(on, &acquisition)).transpose()?;
     if !quiet {
         announce(acquisition.plan());
     }

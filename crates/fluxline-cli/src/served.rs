@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fluxline_run::Acquisition;
-use fluxline_serve::{ServeError, Server, ServerConfig};
+use fluxline_serve::{Listening, ServeError, Server, ServerConfig};
 
 use crate::failure::Failure;
 use crate::inform;
@@ -20,10 +20,15 @@ pub struct Served {
     _server: Server,
 }
 
+/// Listens on the address of the page, before the run begins.
+pub fn listen(config: &ServerConfig) -> Result<Listening, Failure> {
+    Listening::on(config).map_err(failure)
+}
+
 impl Served {
     /// Serves an acquisition and prints the address.
-    pub fn start(config: &ServerConfig, acquisition: &Acquisition) -> Result<Served, Failure> {
-        let server = Server::start(config, acquisition.watcher()).map_err(failure)?;
+    pub fn start(listening: Listening, acquisition: &Acquisition) -> Result<Served, Failure> {
+        let server = Server::start(listening, acquisition.watcher()).map_err(failure)?;
         inform!("page     {}", server.url());
         let folder = acquisition.plan().folder.as_deref();
         let file = folder.and_then(|folder| write(folder, &server.url()));
@@ -50,7 +55,7 @@ fn write(folder: &Path, url: &str) -> Option<PathBuf> {
 
 fn failure(error: ServeError) -> Failure {
     match error {
-        ServeError::Listen { .. } => Failure::input(error),
+        ServeError::Listen { .. } => Failure::link(error),
         ServeError::System(_) => Failure::failed(error),
     }
 }

@@ -30,5 +30,5 @@ mod token;
 mod web;
 
 pub use client::{Client, ClientError};
-pub use server::{ServeError, Server, ServerConfig};
+pub use server::{Listening, ServeError, Server, ServerConfig};
 pub use token::Token;

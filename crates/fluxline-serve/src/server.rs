@@ -49,17 +49,33 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
+/// An address that is listened on, before there is an acquisition: an address that is taken is
+/// known before the run begins.
+#[derive(Debug)]
+pub struct Listening(TcpListener);
+
+impl Listening {
+    /// Listens on the address of a configuration.
+    ///
+    /// # Errors
+    /// [`ServeError::Listen`].
+    pub fn on(config: &ServerConfig) -> Result<Listening, ServeError> {
+        let listener = listen(config.listen)?;
+        listener.set_nonblocking(true)?;
+        Ok(Listening(listener))
+    }
+}
+
 impl Server {
     /// Serves an acquisition.
     ///
-    /// When it returns, the address accepts connections. Cost: a thread, and ten snapshots of the
-    /// ledger a second.
+    /// When it returns, the address is answered. Cost: a thread, and ten snapshots of the ledger a
+    /// second.
     ///
     /// # Errors
-    /// [`ServeError`].
-    pub fn start(config: &ServerConfig, watcher: Watcher) -> Result<Server, ServeError> {
-        let listener = listen(config.listen)?;
-        listener.set_nonblocking(true)?;
+    /// [`ServeError::System`].
+    pub fn start(listening: Listening, watcher: Watcher) -> Result<Server, ServeError> {
+        let Listening(listener) = listening;
         let address = listener.local_addr()?;
         let token = Token::draw()?;
         let guard = Arc::new(Guard::new(token.clone(), hosts(address)));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_run::{Acquisition, Options, RunState};
-use fluxline_serve::{Client, ClientError, Server, ServerConfig};
+use fluxline_serve::{Client, ClientError, Listening, Server, ServerConfig};
 use serde_json::{Value, json};
 
 /// The longest wait for a running acquisition.
@@ -26,7 +26,8 @@ fn served(state: RunState) -> Served {
     let options = Options { state, ..Options::default() };
     let acquisition = fluxline_run::start_with(experiment, options).expect("started");
     let listen = Some("127.0.0.1:0".parse().expect("an address"));
-    let server = Server::start(&ServerConfig { listen }, acquisition.watcher()).expect("served");
+    let listening = Listening::on(&ServerConfig { listen }).expect("a free port");
+    let server = Server::start(listening, acquisition.watcher()).expect("served");
     Served { acquisition, server, _folder: folder }
 }
 
@@ -259,8 +260,7 @@ fn an_address_that_is_taken_is_one_sentence() {
     let address = served.server.address();
     let address = address.trim_start_matches("http://").trim_end_matches('/');
     let listen = Some(address.parse().expect("an address"));
-    let error = Server::start(&ServerConfig { listen }, served.acquisition.watcher());
-    let error = error.err().expect("it is taken").to_string();
+    let error = Listening::on(&ServerConfig { listen }).err().expect("it is taken").to_string();
     assert!(error.contains(address) && error.contains("--serve"), "{error}");
     let wrong = Client::new("ftp://nowhere").err().expect("no address").to_string();
     assert!(wrong.contains("http://127.0.0.1:8040"), "{wrong}");
