@@ -54,6 +54,8 @@ pub struct Acquisition {
     stop: StopOnDrop,
     threads: Threads,
     began: Moment,
+    /// The discipline of the clock at the start.
+    clock: serde_json::Value,
     host: KernelSnapshot,
 }
 
@@ -143,6 +145,7 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
         stop,
         threads,
         began,
+        clock: host::clock(),
         host,
     })
 }
@@ -246,6 +249,7 @@ impl Acquisition {
         let Threads { inputs, readout, recorder } = self.threads;
         let ended = Ended {
             began: self.began,
+            clock: self.clock,
             inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
             ended: fluxline::clock::now(),
             pipeline: joined(readout, "readout")?,

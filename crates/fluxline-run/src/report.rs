@@ -26,6 +26,7 @@ pub(crate) fn beginning(experiment: &Experiment) -> Value {
         "fluxline": env!("CARGO_PKG_VERSION"),
         "began_ns": fluxline::clock::now().as_ns(),
         "host": host::describe(),
+        "clock": { "began": host::clock() },
         "experiment": experiment,
     })
 }
@@ -33,6 +34,8 @@ pub(crate) fn beginning(experiment: &Experiment) -> Value {
 /// The results of all threads.
 pub(crate) struct Ended {
     pub began: Moment,
+    /// The discipline of the clock at the start.
+    pub clock: Value,
     pub ended: Moment,
     pub inputs: Vec<InputEnd>,
     pub pipeline: Pipeline,
@@ -79,6 +82,7 @@ impl Report {
         };
         document["state"] = state.into();
         document["began_ns"] = ended.began.as_ns().into();
+        document["clock"] = json!({ "began": ended.clock, "ended": host::clock() });
         document["ended_ns"] = ended.ended.as_ns().into();
         document["folder"] =
             folder.as_ref().map(|folder| folder.path().display().to_string()).into();

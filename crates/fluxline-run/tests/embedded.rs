@@ -178,6 +178,9 @@ fn an_armed_or_paused_run_builds_and_counts_but_records_only_while_it_runs() {
     let mut reader = RunReader::open(report.folder.as_deref().expect("recorded")).expect("a run");
     while reader.next_batch().expect("undamaged").is_some() {}
     assert_eq!(reader.report().packets, totals.recorded, "the files hold what was recorded");
+    let clock = &report.document["clock"];
+    assert!(clock["began"]["synchronized"].is_boolean(), "{clock}");
+    assert!(clock["ended"]["error_us_max"].is_u64(), "{clock}");
     let control = &report.document["control"];
     assert_eq!(control["shot"], 4711);
     assert_eq!(control["remarks"][0]["text"], "beam is back");
