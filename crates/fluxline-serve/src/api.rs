@@ -64,7 +64,7 @@ async fn check(State(site): State<Site>, request: Request<Body>, next: Next) -> 
 }
 
 async fn state(State(site): State<Site>) -> Response {
-    json_text(site.hub.newest().text.clone())
+    json_text(site.hub.look().to_string())
 }
 
 async fn events(State(site): State<Site>) -> Result<Response, Problem> {
@@ -79,7 +79,7 @@ async fn events(State(site): State<Site>) -> Result<Response, Problem> {
 fn events_of(stream: Stream) -> impl futures_core::Stream<Item = Result<Event, Infallible>> {
     futures_util::stream::unfold(stream, |mut stream| async move {
         let newest = stream.next().await?;
-        Some((Ok(Event::default().data(newest.text.clone())), stream))
+        Some((Ok(Event::default().data(newest.as_ref())), stream))
     })
 }
 
@@ -148,6 +148,7 @@ async fn command(
         let command = command.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, WANTED))?;
         control.command(command, now)?;
     }
+    site.hub.refresh();
     Ok(json_text(json!({ "state": control.state().name() }).to_string()))
 }
 

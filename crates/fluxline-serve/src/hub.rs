@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fluxline_run::Watcher;
 use serde_json::Value;
@@ -19,27 +19,20 @@ pub const STREAMS_MAX: usize = 64;
 pub struct Hub {
     watcher: Watcher,
     snapshots: Mutex<Snapshots>,
-    newest: watch::Sender<Arc<Newest>>,
+    /// The newest snapshot as JSON; empty before the first.
+    newest: watch::Sender<Arc<str>>,
     streams: AtomicUsize,
-}
-
-/// The newest snapshot.
-#[derive(Debug, Default)]
-pub struct Newest {
-    /// The snapshot as JSON; empty before the first.
-    pub text: String,
-    taken: Option<Instant>,
 }
 
 /// A browser that follows the snapshots; counted until it is dropped.
 pub struct Stream {
     hub: Arc<Hub>,
-    newest: watch::Receiver<Arc<Newest>>,
+    newest: watch::Receiver<Arc<str>>,
 }
 
 impl Hub {
     pub fn new(watcher: Watcher) -> Hub {
-        let newest = watch::Sender::new(Arc::default());
+        let newest = watch::Sender::new(Arc::from(""));
         Hub { watcher, snapshots: Mutex::default(), newest, streams: AtomicUsize::new(0) }
     }
 
@@ -54,15 +47,20 @@ impl Hub {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            self.take();
+            let snapshot = self.snapshots().tick(&self.watcher);
+            self.share(&snapshot);
         }
     }
 
-    /// Returns the newest snapshot; takes one if there is none of this tick.
-    pub fn newest(&self) -> Arc<Newest> {
-        let newest = self.newest.borrow().clone();
-        let is_fresh = newest.taken.is_some_and(|taken| taken.elapsed() < TICK * 2);
-        if is_fresh { newest } else { self.take() }
+    /// Returns the state of now.
+    pub fn look(&self) -> Value {
+        self.snapshots().look(&self.watcher)
+    }
+
+    /// Shows all browsers the state of now, after a change of it.
+    pub fn refresh(&self) {
+        let snapshot = self.look();
+        self.share(&snapshot);
     }
 
     /// Begins a stream; `None`: there are too many.
@@ -77,11 +75,8 @@ impl Hub {
         self.snapshots().history(from, to, points)
     }
 
-    fn take(&self) -> Arc<Newest> {
-        let text = self.snapshots().take(&self.watcher).to_string();
-        let newest = Arc::new(Newest { text, taken: Some(Instant::now()) });
-        self.newest.send_replace(newest.clone());
-        newest
+    fn share(&self, snapshot: &Value) {
+        self.newest.send_replace(snapshot.to_string().into());
     }
 
     fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
@@ -91,7 +86,7 @@ impl Hub {
 
 impl Stream {
     /// Waits for the next snapshot; `None` when the server ends.
-    pub async fn next(&mut self) -> Option<Arc<Newest>> {
+    pub async fn next(&mut self) -> Option<Arc<str>> {
         self.newest.changed().await.ok()?;
         Some(self.newest.borrow_and_update().clone())
     }

@@ -60,16 +60,39 @@ struct Before {
 }
 
 impl Snapshots {
-    /// Takes the state of an acquisition; returns its snapshot.
-    pub fn take(&mut self, watcher: &Watcher) -> Value {
+    /// Takes the state of an acquisition, and adds its rates to their history: once a tick.
+    pub fn tick(&mut self, watcher: &Watcher) -> Value {
         let live = watcher.live();
-        let first = *self.first.get_or_insert(live.at);
-        let rates = self.rates(&live);
-        let sources = self.sources(&live);
+        self.first.get_or_insert(live.at);
+        for at in 0..RATES.len() {
+            let value = self.rate(at, &live);
+            self.series[at].push(value);
+        }
+        let snapshot = self.shown(watcher, &live);
+        if self.before.len() == RATE_TICKS {
+            self.before.pop_front();
+        }
+        self.before.push_back(Before {
+            at: live.counted_at,
+            counts: RATES.each_ref().map(|rate| (rate.of)(&live.ledger)),
+            packets: live.ledger.sources.iter().map(|source| source.counters.parsed).collect(),
+        });
+        snapshot
+    }
+
+    /// Takes the state of an acquisition between two ticks.
+    pub fn look(&self, watcher: &Watcher) -> Value {
+        self.shown(watcher, &watcher.live())
+    }
+
+    fn shown(&self, watcher: &Watcher, live: &Live) -> Value {
+        let first = self.first.unwrap_or(live.at);
+        let rates = self.rates(live);
+        let sources = self.sources(live);
         let control = watcher.control();
         let remarks = control.remarks();
         let remarks = remarks.iter().map(|one| json!({"at_ns": one.at.as_ns(), "text": one.text}));
-        let snapshot = json!({
+        json!({
             "run": watcher.plan().name,
             "folder": watcher.plan().folder,
             "at_ns": live.at.as_ns(),
@@ -83,7 +106,7 @@ impl Snapshots {
             "ring_percent": live.stats.ring_percent,
             "free_bytes": live.free_bytes,
             "recorded_bytes": live.ledger.source_totals().bytes_recorded,
-            "flow": flow(&live),
+            "flow": flow(live),
             "events": {
                 "built": live.ledger.events(),
                 "incomplete": live.ledger.events_incomplete(),
@@ -98,16 +121,7 @@ impl Snapshots {
             },
             "sources": sources,
             "notes": watcher.notes(0),
-        });
-        if self.before.len() == RATE_TICKS {
-            self.before.pop_front();
-        }
-        self.before.push_back(Before {
-            at: live.counted_at,
-            counts: RATES.each_ref().map(|rate| (rate.of)(&live.ledger)),
-            packets: live.ledger.sources.iter().map(|source| source.counters.parsed).collect(),
-        });
-        snapshot
+        })
     }
 
     /// Returns a part of the history of every rate, with about `points` values.
@@ -128,19 +142,21 @@ impl Snapshots {
         json!({ "ticks": self.series[0].ticks(), "series": series })
     }
 
-    fn rates(&mut self, live: &Live) -> Value {
-        let mut rates = Map::new();
-        for (at, rate) in RATES.iter().enumerate() {
-            let count = (rate.of)(&live.ledger);
-            let value = self.before.front().map_or(0.0, |before| {
-                let seconds = live.counted_at.since(before.at).as_ns() as f64 * 1e-9;
-                // A count that falls, such as losses that came late after all, is not a rate.
-                if seconds > 0.0 { (count - before.counts[at]).max(0.0) / seconds } else { 0.0 }
-            });
-            self.series[at].push(value);
-            rates.insert(rate.name.to_owned(), json!({ "value": value, "unit": rate.unit }));
-        }
-        Value::Object(rates)
+    fn rates(&self, live: &Live) -> Value {
+        let rates = RATES.iter().enumerate().map(|(at, rate)| {
+            (rate.name.to_owned(), json!({ "value": self.rate(at, live), "unit": rate.unit }))
+        });
+        Value::Object(rates.collect())
+    }
+
+    /// Returns the growth of a count in a second.
+    fn rate(&self, at: usize, live: &Live) -> f64 {
+        let count = (RATES[at].of)(&live.ledger);
+        self.before.front().map_or(0.0, |before| {
+            let seconds = live.counted_at.since(before.at).as_ns() as f64 * 1e-9;
+            // A count that falls, such as losses that came late after all, is not a rate.
+            if seconds > 0.0 { (count - before.counts[at]).max(0.0) / seconds } else { 0.0 }
+        })
     }
 
     fn sources(&self, live: &Live) -> Vec<Value> {
