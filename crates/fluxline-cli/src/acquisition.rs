@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
-use fluxline_run::{Acquisition, Monitor, Options, Plan, Report, Stats, Stop};
+use fluxline_run::{Acquisition, Monitor, Options, Plan, Report, RunState, Stats, Stop};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 
+use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use crate::output::escaped_line;
+use crate::served::{self, Served};
 use crate::{inform, progress};
 
 /// The period of drawing the line.
@@ -17,14 +19,24 @@ const DRAW_PERIOD: Duration = Duration::from_millis(200);
 /// The period of the checks for notes and for the end.
 const POLL_PERIOD: Duration = Duration::from_millis(10);
 
-/// Runs an experiment to its end. `quiet` shows its notes only.
-pub fn run(
-    experiment: Experiment,
-    folder: Option<PathBuf>,
-    quiet: bool,
-) -> Result<Report, Failure> {
-    let stop = Stop::on_signal();
-    let acquisition = fluxline_run::start_with(experiment, Options { folder, stop })?;
+/// The way in which an experiment is run.
+pub struct How {
+    /// The run's folder; `None`: the next number in the experiment's `runs`.
+    pub folder: Option<PathBuf>,
+    /// The live page.
+    pub serve: ServeArguments,
+    /// Shows notes only.
+    pub quiet: bool,
+}
+
+/// Runs an experiment to its end.
+pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
+    let How { folder, serve, quiet } = how;
+    let state = if serve.armed { RunState::Armed } else { RunState::Running };
+    let options = Options { folder, stop: Stop::on_signal(), state };
+    let listening = serve.config().as_ref().map(served::listen).transpose()?;
+    let acquisition = fluxline_run::start_with(experiment, options)?;
+    let _served = listening.map(|on| Served::start(on, &acquisition)).transpose()?;
     if !quiet {
         announce(acquisition.plan());
     }

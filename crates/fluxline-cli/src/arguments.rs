@@ -1,5 +1,6 @@
 //! The command line as a table: every flag is one row of a struct here.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -33,6 +34,8 @@ pub enum Command {
     /// Ten seconds of the main job: 8 emulated front-ends push UDP over loopback
     #[command(after_help = "Example: fluxline demo --seconds 3")]
     Demo(DemoArguments),
+    /// Look at a run that goes on and control it, from another terminal
+    Ctl(CtlArguments),
     /// Show the contents of a run: received packets, missing ones, and the places of loss
     #[command(after_help = "Example: fluxline inspect runs/0042")]
     Inspect(InspectArguments),
@@ -327,6 +330,9 @@ pub struct RunArguments {
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,
+    /// The live page
+    #[command(flatten)]
+    pub serve: ServeArguments,
     /// The rule that joins packets to events
     #[command(flatten)]
     pub events: EventArguments,
@@ -353,9 +359,78 @@ pub struct DemoArguments {
     /// The folder of this run, which must not exist; default: the next number in `runs`
     #[arg(long)]
     pub folder: Option<PathBuf>,
+    /// The live page
+    #[command(flatten)]
+    pub serve: ServeArguments,
     /// The rule that joins packets to events
     #[command(flatten)]
     pub events: EventArguments,
+}
+
+/// The live page of a run.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct ServeArguments {
+    /// Show the run on a page and take commands from it. Without an address: loopback, port 8040
+    /// or the next free one. Other addresses are reachable from the network, without encryption
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = LOOPBACK)]
+    pub serve: Option<SocketAddr>,
+    /// Wait for `start` from the page or `fluxline ctl` before recording
+    #[arg(long, requires = "serve")]
+    pub armed: bool,
+}
+
+impl ServeArguments {
+    /// Returns the configuration of the server, if one is wanted.
+    pub fn config(self) -> Option<fluxline_serve::ServerConfig> {
+        let listen = self.serve?;
+        let listen = (listen.to_string() != LOOPBACK).then_some(listen);
+        Some(fluxline_serve::ServerConfig { listen })
+    }
+}
+
+/// Stands for loopback and a port of the program's choice.
+const LOOPBACK: &str = "127.0.0.1:0";
+
+/// `fluxline ctl`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fluxline ctl status\n  fluxline ctl pause\n  \
+                  fluxline ctl note \"beam is back\"\n  \
+                  fluxline ctl --run runs/0042 stop")]
+pub struct CtlArguments {
+    /// The folder of the run; default: the newest in `runs` that is served
+    #[arg(long, conflicts_with = "url")]
+    pub run: Option<PathBuf>,
+    /// The address that the run printed, with its token
+    #[arg(long)]
+    pub url: Option<String>,
+    /// The request
+    #[command(subcommand)]
+    pub request: CtlRequest,
+}
+
+/// A request to a run.
+#[derive(Debug, Subcommand)]
+pub enum CtlRequest {
+    /// Show its state and its counters
+    Status,
+    /// Begin to record
+    Start,
+    /// Interrupt recording; events are still built and counted
+    Pause,
+    /// Go on recording
+    Resume,
+    /// End the run; everything received so far is recorded
+    Stop,
+    /// Write a note into run.json
+    Note {
+        /// Its text
+        text: String,
+    },
+    /// Write the shot number into run.json
+    Shot {
+        /// The number
+        number: u64,
+    },
 }
 
 /// `fluxline inspect`.

@@ -15,6 +15,7 @@ mod format_arguments;
 mod output;
 mod progress;
 mod rdma_arguments;
+mod served;
 mod sim_arguments;
 mod version;
 mod words;
@@ -44,6 +45,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
     match arguments.command {
         Command::Run(run) => commands::run::run(run, json),
         Command::Demo(demo) => commands::demo::demo(demo, json),
+        Command::Ctl(ctl) => commands::ctl::ctl(&ctl, json).map(well),
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),

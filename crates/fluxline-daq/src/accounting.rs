@@ -14,6 +14,22 @@ impl Ledger {
     /// builder. Call it once for each snapshot; the ledger itself does not change.
     #[must_use]
     pub fn with(&self, readout: &Readout, builder: &Builder) -> Ledger {
+        let mut ledger = self.with_counts(readout, builder);
+        for (number, source) in readout.sources().iter().enumerate() {
+            let entry = ledger.source(number as u32);
+            for (_, tracker) in source.trackers() {
+                entry.missing.extend(tracker.missing());
+                entry.missing_not_listed += tracker.missing_not_listed();
+            }
+        }
+        ledger.amendments.extend_from_slice(builder.amendments());
+        ledger
+    }
+
+    /// Does the same as [`Self::with`] without the lists of missing numbers and silent ranges, whose
+    /// length grows during a run: for a live view.
+    #[must_use]
+    pub fn with_counts(&self, readout: &Readout, builder: &Builder) -> Ledger {
         let mut ledger = self.clone();
         for (number, source) in readout.sources().iter().enumerate() {
             let entry = ledger.source(number as u32);
@@ -24,10 +40,6 @@ impl Ledger {
             entry.first_sequence = source.first_sequence;
             entry.last_sequence = source.last_sequence;
             entry.counters.merge(&source.counters());
-            for (_, tracker) in source.trackers() {
-                entry.missing.extend(tracker.missing());
-                entry.missing_not_listed += tracker.missing_not_listed();
-            }
         }
         for (number, counters) in builder.source_counters().iter().enumerate() {
             ledger.source(number as u32).counters.merge(counters);
@@ -35,7 +47,6 @@ impl Ledger {
         for (number, summary) in builder.summary().into_iter().enumerate() {
             ledger.source(number as u32).events = summary;
         }
-        ledger.amendments.extend_from_slice(builder.amendments());
         ledger.builder.merge(&builder.counters());
         ledger.note_rejects(readout);
         ledger

@@ -5,6 +5,7 @@
 //! packets are in the files, and the ledger is closed over all of them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
@@ -16,9 +17,11 @@ use fluxline_daq::readout::ReadoutLimits;
 use fluxline_daq::record::{Recorder, RunFolder};
 
 use crate::config;
+use crate::control::{Control, RunState};
 use crate::error::Error;
 use crate::host;
 use crate::limits;
+use crate::live::{WatchedInput, Watcher};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
@@ -34,18 +37,25 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// A request that ends the run too, as [`Acquisition::stop`] does: [`Stop::on_signal`].
     pub stop: Stop,
+    /// The first state: [`RunState::Running`], or [`RunState::Armed`] to record from a later
+    /// [`Command::Start`](crate::Command::Start) on.
+    pub state: RunState,
 }
 
 /// An acquisition that runs. When it is dropped without [`wait`](Self::wait), it is asked to stop,
 /// and its threads end by themselves; run.json then still says `running`.
 pub struct Acquisition {
     experiment: Experiment,
-    plan: Plan,
+    plan: Arc<Plan>,
     folder: Option<RunFolder>,
     monitor: Monitor,
+    control: Control,
+    watched: Arc<Vec<WatchedInput>>,
     stop: StopOnDrop,
     threads: Threads,
     began: Moment,
+    /// The discipline of the clock at the start.
+    clock: serde_json::Value,
     host: KernelSnapshot,
 }
 
@@ -109,14 +119,43 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
         ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
     let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder);
     let stop = options.stop.inner().after(experiment.seconds);
+    let lines = config::source_lines(&experiment, &loaded);
+    let watched = loaded.iter().zip(lines).map(|(format, line)| WatchedInput {
+        description: format.description.clone(),
+        port: line.port.unwrap_or(0),
+    });
+    let watched = watched.collect();
     let host = KernelSnapshot::take();
+    let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let (began, threads) = spawn(
         Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, pipeline },
+        &control,
         &stop,
         &monitor,
     );
-    let stop = StopOnDrop(stop);
-    Ok(Acquisition { experiment, plan, folder, monitor, stop, threads, began, host })
+    let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
+    let watched = Arc::new(watched);
+    Ok(Acquisition {
+        experiment,
+        plan,
+        folder,
+        monitor,
+        control,
+        watched,
+        stop,
+        threads,
+        began,
+        clock: host::clock(),
+        host,
+    })
+}
+
+/// An acquisition begins armed or running.
+fn first_state(wanted: RunState) -> RunState {
+    match wanted {
+        RunState::Armed => RunState::Armed,
+        _ => RunState::Running,
+    }
 }
 
 /// The open parts of an acquisition.
@@ -129,7 +168,7 @@ struct Parts<'a> {
 }
 
 /// Starts the threads, the inputs' last; returns when they began.
-fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
+fn spawn(parts: Parts<'_>, control: &Control, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
     let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
@@ -143,10 +182,13 @@ fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) 
         clock: config::event_clock(experiment),
         core: experiment.readout_core,
         stop: stop.clone(),
+        control: control.clone(),
     };
     let readout = readout.start(monitor.clone());
     let began = fluxline::clock::now();
-    let inputs = feeds.into_iter().map(|feed| feed.start(stop.clone(), monitor.clone())).collect();
+    let feeds = feeds.into_iter().enumerate();
+    let inputs =
+        feeds.map(|(number, feed)| feed.start(stop.clone(), monitor.of_input(number))).collect();
     (began, Threads { inputs, readout, recorder })
 }
 
@@ -167,6 +209,23 @@ impl Acquisition {
     #[must_use]
     pub fn notes(&self, first: usize) -> Vec<String> {
         self.monitor.notes(first)
+    }
+
+    /// Returns the control of its state, which may be used from any thread.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Returns a watcher, which sees and controls this acquisition from any thread.
+    #[must_use]
+    pub fn watcher(&self) -> Watcher {
+        Watcher {
+            plan: self.plan.clone(),
+            monitor: self.monitor.clone(),
+            control: self.control.clone(),
+            inputs: self.watched.clone(),
+        }
     }
 
     /// Asks the inputs to stop; returns at once. Packets received so far are still recorded.
@@ -190,6 +249,7 @@ impl Acquisition {
         let Threads { inputs, readout, recorder } = self.threads;
         let ended = Ended {
             began: self.began,
+            clock: self.clock,
             inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
             ended: fluxline::clock::now(),
             pipeline: joined(readout, "readout")?,
@@ -197,7 +257,10 @@ impl Acquisition {
             host: KernelSnapshot::take().since(&self.host),
             notes: self.monitor.notes(0),
             faults: self.monitor.faults(),
+            control: self.control,
         };
+        self.monitor.publish_end(&ended.recorded.ledger);
+        ended.control.stopped(ended.ended);
         Ok(Report::close(&self.experiment, self.folder, &self.plan.memory, ended))
     }
 }

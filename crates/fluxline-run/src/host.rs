@@ -17,6 +17,19 @@ pub(crate) fn describe() -> Value {
     })
 }
 
+/// Returns the discipline of the clock that stamps packets; null where the kernel does not report
+/// it.
+pub(crate) fn clock() -> Value {
+    match fluxline::clock::state() {
+        Some(state) => json!({
+            "synchronized": state.is_synchronized,
+            "error_us_max": state.error_us_max,
+            "error_us": state.error_us,
+        }),
+        None => Value::Null,
+    }
+}
+
 /// Returns the memory of this process \[byte\]; 0 where the kernel does not report it.
 pub(crate) fn resident() -> u64 {
     status_bytes("VmRSS:")

@@ -22,10 +22,12 @@
 
 mod acquisition;
 mod config;
+mod control;
 mod error;
 mod held;
 mod host;
 mod limits;
+mod live;
 mod monitor;
 mod plan;
 mod readout;
@@ -42,7 +44,9 @@ use std::path::Path;
 use fluxline_daq::experiment::Experiment;
 
 pub use acquisition::{Acquisition, Options, start, start_with};
+pub use control::{Change, Command, Control, Refused, Remark, RunState};
 pub use error::Error;
+pub use live::{Delays, Live, Newest, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
 pub use report::Report;

@@ -1,12 +1,26 @@
 //! Counters and notes of the threads of an acquisition, for other threads while it runs.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fluxline::clock;
+use fluxline_core::{Moment, Span};
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::ledger::{BatchFate, InputCounters, Ledger};
 use fluxline_daq::record::RecorderCounts;
+
+use crate::live::{Delays, Newest};
 
 /// Distinct notes kept; further ones are dropped.
 const NOTES_MAX: usize = 100;
+/// Time for which the readout publishes its ledger after somebody asked for it.
+const WATCHED: Span = Span::from_ms(2_000);
+/// Time between two publications of an input's counters.
+const INPUT_PERIOD: Span = Span::from_ms(100);
+/// The value of `watched_until` before anybody asked.
+const NEVER: u64 = 0;
 
 /// Counters of a running acquisition, a few tenths of a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,13 +47,44 @@ pub struct Stats {
 
 /// Collects counters and notes of several threads; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Monitor(Arc<Mutex<State>>);
+pub struct Monitor {
+    shared: Arc<Shared>,
+    /// The input whose thread has this clone.
+    input: usize,
+    /// The time of its next publication, by the monotonic clock \[ns\].
+    due: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// The recorder's share of the ledger, which it alone changes.
+    recorded: Mutex<Ledger>,
+    /// The time until which somebody watches, by the monotonic clock \[ns\].
+    watched_until: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct State {
     stats: Stats,
     notes: Vec<String>,
     faults: Vec<String>,
+    parts: LiveParts,
+    /// The counters of the inputs that publish theirs, by number.
+    inputs: BTreeMap<usize, InputCounters>,
+}
+
+/// The readout's share of a live view.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LiveParts {
+    /// Sources, builder, and what was taken of each input.
+    pub ledger: Ledger,
+    /// Delays of closed events.
+    pub delays: Delays,
+    /// The newest packet of each source.
+    pub packets: Arc<BTreeMap<u32, Newest>>,
+    /// The time of these counts.
+    pub at: Moment,
 }
 
 impl Monitor {
@@ -86,8 +131,92 @@ impl Monitor {
         self.state().stats.recorded_bytes = counts.written.bytes;
     }
 
+    /// Returns a clone for the thread of input number `input`.
+    pub(crate) fn of_input(&self, input: usize) -> Monitor {
+        Monitor { shared: self.shared.clone(), input, due: Arc::default() }
+    }
+
+    /// Publishes the counters of this clone's input ten times a second, if somebody watches.
+    pub(crate) fn publish_input(&self, counters: impl FnOnce() -> InputCounters) {
+        let now = clock::monotonic();
+        if self.is_watched() && now.as_ns() >= self.due.load(Ordering::Relaxed) {
+            self.due.store((now + INPUT_PERIOD).as_ns(), Ordering::Relaxed);
+            let counters = counters();
+            self.state().inputs.insert(self.input, counters);
+        }
+    }
+
+    /// Publishes the last counters of this clone's input.
+    pub(crate) fn publish_input_end(&self, counters: &InputCounters) {
+        self.state().inputs.insert(self.input, counters.clone());
+    }
+
+    /// Returns true when somebody asked for the live ledger a short time ago.
+    pub(crate) fn is_watched(&self) -> bool {
+        let until = self.shared.watched_until.load(Ordering::Relaxed);
+        until != NEVER && clock::monotonic().as_ns() < until
+    }
+
+    /// Publishes the readout's share of a live view, and the recorder's of the same moment: no
+    /// packet is recorded before it is taken.
+    pub(crate) fn publish_parts(&self, mut parts: LiveParts) {
+        for (entry, recorded) in parts.ledger.sources.iter_mut().zip(&self.recorded().sources) {
+            entry.counters.merge(&recorded.counters);
+        }
+        self.state().parts = parts;
+    }
+
+    /// Publishes the recorder's share at the end of the run, when the readout's is complete.
+    pub(crate) fn publish_end(&self, recorded: &Ledger) {
+        let mut state = self.state();
+        for (entry, recorded) in state.parts.ledger.sources.iter_mut().zip(&recorded.sources) {
+            let counters = &mut entry.counters;
+            counters.recorded = recorded.counters.recorded;
+            counters.not_recorded = recorded.counters.not_recorded;
+            counters.write_failed = recorded.counters.write_failed;
+            counters.bytes_recorded = recorded.counters.bytes_recorded;
+        }
+    }
+
+    /// Adds the fate of a batch to the recorder's share of the ledger.
+    pub(crate) fn note_batch(&self, batch: &EventBatch, fate: BatchFate) {
+        self.recorded().note_batch(batch, fate);
+    }
+
+    /// Returns the recorder's share of the ledger.
+    pub(crate) fn recorded_ledger(&self) -> Ledger {
+        self.recorded().clone()
+    }
+
+    /// Asks the threads to publish, and returns what they published last, as one ledger.
+    pub(crate) fn watch(&self) -> LiveParts {
+        let until = clock::monotonic() + WATCHED;
+        self.shared.watched_until.store(until.as_ns(), Ordering::Relaxed);
+        let (mut parts, inputs) = {
+            let state = self.state();
+            (state.parts.clone(), state.inputs.clone())
+        };
+        for (number, counters) in inputs {
+            if let Some(entry) = parts.ledger.inputs.get_mut(number) {
+                let taken = std::mem::replace(&mut entry.counters, counters);
+                entry.counters.rejected = taken.rejected;
+                entry.counters.sources_refused = taken.sources_refused;
+                entry.counters.truncated += taken.truncated;
+                // The input's counters may be older than the readout's.
+                let came = taken.datagrams + entry.counters.ring_full;
+                entry.counters.datagrams = entry.counters.datagrams.max(came);
+                entry.counters.bytes = entry.counters.bytes.max(taken.bytes);
+            }
+        }
+        parts
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Ledger> {
+        self.shared.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,12 +9,15 @@ use std::time::Duration;
 use fluxline::{clock, pin};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::ledger::{InputCounters, InputEntry, Ledger};
 use fluxline_daq::pipeline::{NewSource, Pipeline};
 use fluxline_daq::record::SourceLine;
 
+use crate::control::Control;
 use crate::held::{Held, Step};
-use crate::monitor::{Monitor, Stats};
-use crate::record::RecordQueue;
+use crate::live::Sampler;
+use crate::monitor::{LiveParts, Monitor, Stats};
+use crate::record::{RecordQueue, Wanted};
 use crate::ring::{Arrival, InputRing, ReadSlots};
 use crate::stop::Stop;
 
@@ -56,6 +59,8 @@ pub(crate) struct Readout {
     pub core: Option<usize>,
     /// The end of the run.
     pub stop: Stop,
+    /// The run's state, which decides if events are recorded.
+    pub control: Control,
 }
 
 impl Readout {
@@ -126,6 +131,11 @@ struct Output {
     source_lines: Vec<SourceLine>,
     /// Memory for the next batch.
     spare: EventBatch,
+    control: Control,
+    /// The purpose of the events that close now.
+    wanted: Wanted,
+    /// Samples closed events while somebody watches.
+    sampler: Option<Sampler>,
 }
 
 impl Output {
@@ -137,8 +147,27 @@ impl Output {
         }
         let batch = pipeline.take_batch(std::mem::take(&mut self.spare));
         if !batch.is_empty() {
-            self.spare = self.queue.exchange(batch);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.take(&batch);
+            }
+            self.spare = self.queue.exchange(batch, self.wanted);
         }
+    }
+
+    /// Follows the run's state. Events that closed before a change have the purpose of that time.
+    fn follow_control(&mut self, pipeline: &mut Pipeline) {
+        let wanted = wanted_by(&self.control);
+        if wanted != self.wanted {
+            self.hand_on(pipeline);
+            self.wanted = wanted;
+        }
+    }
+}
+
+fn wanted_by(control: &Control) -> Wanted {
+    match control.records() {
+        true => Wanted::Recorded,
+        false => Wanted::Counted,
     }
 }
 
@@ -153,7 +182,8 @@ struct Ticks {
 
 impl ReadoutStage {
     fn new(readout: Readout, monitor: Monitor) -> ReadoutStage {
-        let Readout { mut pipeline, rings, queue, source_lines, clock, core: _, stop } = readout;
+        let Readout { mut pipeline, rings, queue, source_lines, clock, core: _, stop, control } =
+            readout;
         let (mut live_inputs, mut held) = (Vec::new(), Vec::new());
         for (number, ring) in (0..).zip(rings) {
             match ring {
@@ -173,7 +203,14 @@ impl ReadoutStage {
         ReadoutStage {
             held,
             pipeline,
-            output: Output { queue, source_lines, spare: EventBatch::default() },
+            output: Output {
+                queue,
+                source_lines,
+                spare: EventBatch::default(),
+                wanted: wanted_by(&control),
+                control,
+                sampler: None,
+            },
             clock,
             live_inputs,
             ticks: Ticks::default(),
@@ -274,6 +311,7 @@ impl ReadoutStage {
 
     fn check_time(&mut self, now: Moment) {
         self.ticks.count += 1;
+        self.output.follow_control(&mut self.pipeline);
         self.pipeline.poll(now);
         self.pipeline.reports(now).for_each(|said| self.monitor.note(Some(said)));
         if self.pipeline.batch_is_due(now) {
@@ -281,6 +319,7 @@ impl ReadoutStage {
         }
         if self.ticks.count.is_multiple_of(PUBLISH_TICKS) {
             self.publish();
+            self.publish_parts(now);
         }
     }
 
@@ -322,16 +361,48 @@ impl ReadoutStage {
         self.monitor.publish(stats);
     }
 
+    /// Publishes the ledger so far for a live view, if there is one.
+    fn publish_parts(&mut self, now: Moment) {
+        if !self.monitor.is_watched() {
+            self.output.sampler = None;
+            return;
+        }
+        let pipeline = &self.pipeline;
+        let mut ledger = Ledger::default().with_counts(pipeline.readout(), pipeline.builder());
+        ledger.inputs = (0..self.output.source_lines.len())
+            .map(|number| taken_of(pipeline, number as u16))
+            .collect();
+        let sampler = self.output.sampler.get_or_insert_with(Sampler::new);
+        let (delays, packets) = (sampler.delays(now), sampler.packets());
+        self.monitor.publish_parts(LiveParts { ledger, delays, packets, at: clock::now() });
+    }
+
     /// Closes all events and passes the last batch on.
     fn finish(mut self, wall: Moment) -> Pipeline {
         let now = match self.clock {
             EventClock::Wall => wall,
             EventClock::Data => self.held.now(),
         };
+        self.output.follow_control(&mut self.pipeline);
         self.pipeline.finish(now);
         self.pipeline.last_reports().for_each(|said| self.monitor.note(Some(said)));
         self.output.hand_on(&mut self.pipeline);
         self.publish();
+        self.publish_parts(now);
         self.pipeline
     }
+}
+
+/// Returns what the readout took of an input.
+fn taken_of(pipeline: &Pipeline, number: u16) -> InputEntry {
+    let taken = pipeline.taken(number);
+    let counters = InputCounters {
+        datagrams: taken.datagrams,
+        bytes: taken.bytes,
+        rejected: taken.rejected,
+        sources_refused: taken.refused,
+        truncated: taken.truncated,
+        ..InputCounters::default()
+    };
+    InputEntry { counters, ..InputEntry::default() }
 }

@@ -26,8 +26,17 @@ use crate::monitor::Monitor;
 enum Work {
     /// A source that batches will name.
     Source(SourceLine),
-    /// A batch to write.
-    Batch(EventBatch),
+    /// A batch of events that closed.
+    Batch(EventBatch, Wanted),
+}
+
+/// The purpose of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// To be written.
+    Recorded,
+    /// To be counted: the run is armed or paused.
+    Counted,
 }
 
 /// The readout's end: sends filled batches, receives empty ones.
@@ -110,7 +119,7 @@ pub(crate) fn start(
         if let Some(core) = core {
             monitor.note(pin::pin_current_thread(core).err());
         }
-        let mut stage = RecordStage { recorder, ledger: Ledger::default(), bounds, monitor };
+        let mut stage = RecordStage { recorder, bounds, monitor };
         for work in incoming {
             if let Some(batch) = stage.step(work, clock::now()) {
                 let _ = give_back.send(batch);
@@ -124,7 +133,7 @@ pub(crate) fn start(
 
 impl RecordQueue {
     /// Hands `batch` over and puts an empty one in its place; waits while the recorder is behind.
-    pub fn exchange(&mut self, batch: EventBatch) -> EventBatch {
+    pub fn exchange(&mut self, batch: EventBatch, wanted: Wanted) -> EventBatch {
         let cost = batch.cost();
         while !self.on_the_way.is_empty()
             && self.on_the_way.iter().sum::<u64>() + cost > self.bounds.on_the_way_bytes()
@@ -133,7 +142,7 @@ impl RecordQueue {
             self.came_back(empty);
         }
         self.on_the_way.push_back(cost);
-        let _ = self.work.send(Work::Batch(batch));
+        let _ = self.work.send(Work::Batch(batch, wanted));
         while let Ok(empty) = self.empty.try_recv() {
             self.came_back(empty);
         }
@@ -163,7 +172,6 @@ impl RecordQueue {
 /// The recorder as a stage: lines of sources and batches in, empty batches out.
 struct RecordStage {
     recorder: Option<Recorder>,
-    ledger: Ledger,
     bounds: BatchBounds,
     monitor: Monitor,
 }
@@ -171,16 +179,19 @@ struct RecordStage {
 impl RecordStage {
     /// Writes one item; returns the memory of a batch, empty.
     fn step(&mut self, work: Work, now: Moment) -> Option<EventBatch> {
-        let mut batch = match (work, &mut self.recorder) {
-            (Work::Batch(batch), _) => batch,
+        let (mut batch, wanted) = match (work, &mut self.recorder) {
+            (Work::Batch(batch, wanted), _) => (batch, wanted),
             (Work::Source(line), Some(recorder)) => {
                 self.monitor.note(recorder.write_source(&line).err());
                 return None;
             }
             (Work::Source(_), None) => return None,
         };
-        let fate = self.write(&batch, now);
-        self.ledger.note_batch(&batch, fate);
+        let fate = match wanted {
+            Wanted::Recorded => self.write(&batch, now),
+            Wanted::Counted => BatchFate::NotRecorded,
+        };
+        self.monitor.note_batch(&batch, fate);
         batch.clear_to(self.bounds.empty_bytes());
         Some(batch)
     }
@@ -201,7 +212,8 @@ impl RecordStage {
 
     /// Completes the files.
     fn finish(self) -> Recorded {
-        let RecordStage { recorder, ledger, .. } = self;
+        let RecordStage { recorder, monitor, .. } = self;
+        let ledger = monitor.recorded_ledger();
         let Some(mut recorder) = recorder else {
             return Recorded { ledger, counts: RecorderCounts::default(), fault: None };
         };

@@ -11,6 +11,7 @@ use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::record::RunFolder;
 use serde_json::{Value, json};
 
+use crate::control::Control;
 use crate::host;
 use crate::plan::Memory;
 use crate::record::Recorded;
@@ -25,6 +26,7 @@ pub(crate) fn beginning(experiment: &Experiment) -> Value {
         "fluxline": env!("CARGO_PKG_VERSION"),
         "began_ns": fluxline::clock::now().as_ns(),
         "host": host::describe(),
+        "clock": { "began": host::clock() },
         "experiment": experiment,
     })
 }
@@ -32,6 +34,8 @@ pub(crate) fn beginning(experiment: &Experiment) -> Value {
 /// The results of all threads.
 pub(crate) struct Ended {
     pub began: Moment,
+    /// The discipline of the clock at the start.
+    pub clock: Value,
     pub ended: Moment,
     pub inputs: Vec<InputEnd>,
     pub pipeline: Pipeline,
@@ -39,6 +43,7 @@ pub(crate) struct Ended {
     pub host: KernelSnapshot,
     pub notes: Vec<String>,
     pub faults: Vec<String>,
+    pub control: Control,
 }
 
 /// A run that has ended.
@@ -77,6 +82,7 @@ impl Report {
         };
         document["state"] = state.into();
         document["began_ns"] = ended.began.as_ns().into();
+        document["clock"] = json!({ "began": ended.clock, "ended": host::clock() });
         document["ended_ns"] = ended.ended.as_ns().into();
         document["folder"] =
             folder.as_ref().map(|folder| folder.path().display().to_string()).into();
@@ -104,6 +110,7 @@ impl Report {
         document["memory_bytes_most"] = memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
+        document["control"] = ended.control.document();
         if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
             // Only the printed output has the ledger then, so the message says so.
             document["state"] = "recording-stopped".into();

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::record::RunReader;
-use fluxline_run::{Acquisition, Error, Options, Report, Stop, Verdict};
+use fluxline_run::{
+    Acquisition, Command, Delays, Error, Live, Options, Report, RunState, Stop, Verdict, Watcher,
+};
 
 /// The longest wait for a running acquisition.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -64,7 +66,11 @@ fn one_request_of_the_caller_stops_several() {
     let folder = tempfile::tempdir().expect("a folder");
     let stop = Stop::default();
     let start = |name| {
-        let options = Options { folder: Some(folder.path().join(name)), stop: stop.clone() };
+        let options = Options {
+            folder: Some(folder.path().join(name)),
+            stop: stop.clone(),
+            ..Options::default()
+        };
         fluxline_run::start_with(boards(name, folder.path(), 0), options).expect("started")
     };
     let both = ["one", "other"].map(start);
@@ -107,7 +113,7 @@ fn a_link_that_is_taken_is_an_error_without_a_folder() {
 fn an_acquisition_that_is_dropped_stops() {
     let folder = tempfile::tempdir().expect("a folder");
     let stop = Stop::default();
-    let options = Options { folder: None, stop: stop.clone() };
+    let options = Options { folder: None, stop: stop.clone(), ..Options::default() };
     let acquisition =
         fluxline_run::start_with(boards("dropped", folder.path(), 0), options).expect("started");
     wait_for_events(&acquisition, 1);
@@ -125,4 +131,82 @@ fn an_acquisition_that_is_dropped_stops() {
         assert!(began.elapsed() < PATIENCE, "its files get their end");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Waits until the watcher's ledger passes the test.
+fn wait_for(watcher: &Watcher, passes: impl Fn(&Live) -> bool) -> Live {
+    let began = Instant::now();
+    loop {
+        let live = watcher.live();
+        if passes(&live) {
+            return live;
+        }
+        assert!(began.elapsed() < PATIENCE, "{live:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_armed_or_paused_run_builds_and_counts_but_records_only_while_it_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { state: RunState::Armed, ..Options::default() };
+    let run = fluxline_run::start_with(boards("armed", folder.path(), 0), options);
+    let run = run.expect("started");
+    let watcher = run.watcher();
+    let counted = |live: &Live| live.ledger.source_totals().not_recorded;
+    let recorded = |live: &Live| live.ledger.source_totals().recorded;
+    let armed = wait_for(&watcher, |live| counted(live) > 200);
+    assert_eq!((armed.state, recorded(&armed)), (RunState::Armed, 0));
+    let command = |command| {
+        let now = fluxline::clock::now();
+        watcher.control().command(command, now).expect("allowed")
+    };
+    assert_eq!(command(Command::Start), RunState::Running);
+    wait_for(&watcher, |live| recorded(live) > 400);
+    assert_eq!(command(Command::Pause), RunState::Paused);
+    let paused = wait_for(&watcher, |live| counted(live) > counted(&armed) + 400);
+    assert_eq!(command(Command::Resume), RunState::Running);
+    wait_for(&watcher, |live| recorded(live) > recorded(&paused) + 400);
+    watcher.control().remark("beam is back", fluxline::clock::now()).expect("kept");
+    watcher.control().set_shot(4711);
+    assert_eq!(command(Command::Stop), RunState::Stopping);
+    let report = run.wait().expect("ended");
+    assert_eq!(watcher.control().state(), RunState::Stopped);
+    let totals = report.ledger.source_totals();
+    assert!(report.ledger.closes() && totals.recorded > 800 && totals.not_recorded > 600);
+    assert_eq!(totals.recorded + totals.not_recorded, totals.parsed);
+    let mut reader = RunReader::open(report.folder.as_deref().expect("recorded")).expect("a run");
+    while reader.next_batch().expect("undamaged").is_some() {}
+    assert_eq!(reader.report().packets, totals.recorded, "the files hold what was recorded");
+    let clock = &report.document["clock"];
+    assert!(clock["began"]["synchronized"].is_boolean(), "{clock}");
+    assert!(clock["ended"]["error_us_max"].is_u64(), "{clock}");
+    let control = &report.document["control"];
+    assert_eq!(control["shot"], 4711);
+    assert_eq!(control["remarks"][0]["text"], "beam is back");
+    let states = control["states"].as_array().expect("a list").len();
+    assert_eq!(states, 6, "{control}");
+}
+
+#[test]
+fn a_watcher_sees_the_ledger_delays_and_packets_and_at_the_end_nothing_in_flight() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = fluxline_run::start(boards("watched", folder.path(), 0)).expect("started");
+    let watcher = run.watcher();
+    let live = wait_for(&watcher, |live| live.packets.len() == 4 && live.delays.events > 10);
+    assert_eq!(live.ledger.sources.len(), 4);
+    assert_eq!(live.ledger.inputs[0].name, "boards");
+    assert!(live.ledger.sources.iter().all(|source| !source.label.is_empty()));
+    let Delays { p50_ns, p99_ns, max_ns, .. } = live.delays;
+    assert!(0 < p50_ns && p50_ns <= p99_ns && p99_ns <= max_ns, "{:?}", live.delays);
+    for (number, newest) in live.packets.iter() {
+        assert_eq!(newest.row.source, *number);
+        assert_eq!(newest.bytes.len(), newest.row.bytes as usize);
+    }
+    assert!(live.free_bytes.expect("it records") > 0);
+    run.stop();
+    let report = run.wait().expect("ended");
+    let last = watcher.live();
+    assert_eq!(last.ledger.received(), report.ledger.received(), "the last snapshot is complete");
+    assert_eq!(last.in_flight(), 0, "{:?}", last.ledger.source_totals());
 }

@@ -4,3 +4,14 @@
 
 pub use crate::sys::host::{free_bytes, is_root, path_mtu};
 pub use crate::sys::{ethtool, interface};
+
+/// Returns random bytes that nobody can guess: for tokens and keys.
+///
+/// # Errors
+/// The kernel has no source of random bytes yet, at an early boot.
+#[cfg(not(loom))]
+pub fn random_bytes() -> std::io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    crate::sys::host::random(&mut bytes)?;
+    Ok(bytes)
+}

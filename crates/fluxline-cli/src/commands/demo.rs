@@ -2,13 +2,14 @@
 
 use fluxline_daq::experiment::Experiment;
 
+use crate::acquisition::How;
 use crate::arguments::DemoArguments;
 use crate::failure::{Ending, Failure};
 use crate::{acquisition, inform, say};
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
 pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
-    let DemoArguments { seconds, sources, rate, drop, seed, folder, events } = arguments;
+    let DemoArguments { seconds, sources, rate, drop, seed, folder, serve, events } = arguments;
     let packets = (seconds * rate).ceil().max(1.0);
     let text = format!(
         "name = \"demo\"\n\
@@ -28,7 +29,7 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
              file of this:\n\n{text}"
         );
     }
-    let report = acquisition::run(experiment, folder, json)?;
+    let report = acquisition::run(experiment, How { folder, serve, quiet: json })?;
     let ending = super::run::finish(&report, json);
     if !json {
         say!("{}", compare(&report.ledger));

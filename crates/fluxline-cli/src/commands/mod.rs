@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod ctl;
 pub mod demo;
 pub mod doctor;
 pub mod emulate;

@@ -10,6 +10,7 @@ use fluxline_daq::experiment::{
 use fluxline_daq::formats;
 use fluxline_run::Report;
 
+use crate::acquisition::How;
 use crate::arguments::RunArguments;
 use crate::failure::{self, Ending, Failure};
 use crate::{acquisition, format_arguments, say_text};
@@ -39,7 +40,8 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
         experiment.record.enabled = false;
     }
     experiment.check().map_err(Failure::input)?;
-    Ok(finish(&acquisition::run(experiment, folder, json)?, json))
+    let how = How { folder, serve: arguments.serve, quiet: json };
+    Ok(finish(&acquisition::run(experiment, how)?, json))
 }
 
 /// Prints a run's report; its failure becomes the command's.

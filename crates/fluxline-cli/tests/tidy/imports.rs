@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates without circles.
-const CLEAN: [&str; 12] = [
+const CLEAN: [&str; 13] = [
     "fluxline",
     "fluxline-bench",
     "fluxline-c",
@@ -17,6 +17,7 @@ const CLEAN: [&str; 12] = [
     "fluxline-packet",
     "fluxline-report",
     "fluxline-run",
+    "fluxline-serve",
     "fluxline-sim",
     "fluxline-toml",
 ];

@@ -128,7 +128,12 @@ impl InputThread {
             if let Some(core) = self.core {
                 monitor.note(pin::pin_current_thread(core).err());
             }
-            self.feed.run(&stop, &monitor)
+            let end = self.feed.run(&stop, &monitor);
+            // Other inputs have no counters of their own: the readout's are theirs.
+            if end.receiver.is_some() {
+                monitor.publish_input_end(&end.counters);
+            }
+            end
         })
     }
 }

@@ -7,6 +7,7 @@ use fluxline::clock;
 use fluxline::ring::{Producer, SLOT_BYTES_ANY};
 use fluxline::udp::{Multicast, Received, ReceiverConfig, UdpReceiver, WhenEmpty, WhenFull};
 use fluxline_daq::experiment::{OnRingFull, Source, Udp};
+use fluxline_daq::ledger::InputCounters;
 
 use super::sensors::Sensors;
 use super::{Feed, InputEnd, OpenInput, new_ring};
@@ -119,6 +120,7 @@ impl Feed for UdpFeed {
             if over && receiver.is_drained() {
                 break;
             }
+            monitor.publish_input(|| counters_of(&mut receiver));
             let timeout = if over { DRAIN_TIMEOUT } else { RECEIVE_TIMEOUT };
             match receiver.receive_into(&mut ring, timeout) {
                 Ok(Received::ReaderGone) => break,
@@ -148,6 +150,7 @@ impl Feed for LoopbackFeed {
             if let Some(arrived) = &arrived {
                 arrived.set(receiver.counters().datagrams);
             }
+            monitor.publish_input(|| counters_of(&mut receiver));
             let timeout = if finished { DRAINED_AFTER } else { RECEIVE_TIMEOUT };
             match receiver.receive_into(&mut ring, timeout) {
                 Ok(Received::Idle) if finished => break,
@@ -169,13 +172,21 @@ impl Feed for LoopbackFeed {
 }
 
 fn end_of(receiver: &mut UdpReceiver, ring: &Producer) -> InputEnd {
+    InputEnd {
+        counters: counters_of(receiver),
+        receiver: Some(receiver.counters().clone()),
+        ring: ring.counters().clone(),
+        ..InputEnd::default()
+    }
+}
+
+fn counters_of(receiver: &mut UdpReceiver) -> InputCounters {
     let counters = receiver.counters();
-    let mut end = InputEnd::default();
-    end.counters.datagrams = counters.datagrams;
-    end.counters.bytes = counters.bytes;
-    end.counters.ring_full = counters.ring_full;
-    end.counters.socket_dropped = counters.socket_drops;
-    end.receiver = Some(counters.clone());
-    end.ring = ring.counters().clone();
-    end
+    InputCounters {
+        datagrams: counters.datagrams,
+        bytes: counters.bytes,
+        ring_full: counters.ring_full,
+        socket_dropped: counters.socket_drops,
+        ..InputCounters::default()
+    }
 }

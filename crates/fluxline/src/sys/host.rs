@@ -48,6 +48,33 @@ pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
     if got == into.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Returns the kernel's state of the system clock.
+#[cfg(not(loom))]
+pub(crate) fn clock_state() -> Option<ClockState> {
+    // SAFETY: timex is a C structure of integers, for which all zeros are valid; `modes` 0 reads.
+    let mut answer: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `answer` is writable for its size.
+    let state = unsafe { libc::adjtimex(&raw mut answer) };
+    (state >= 0).then_some(ClockState {
+        is_synchronized: answer.status & libc::STA_UNSYNC == 0,
+        error_us_max: u64::try_from(answer.maxerror).unwrap_or(0),
+        error_us: u64::try_from(answer.esterror).unwrap_or(0),
+    })
+}
+
+/// Discipline of the system clock, as the program that sets it told the kernel. Source: Linux
+/// man-pages adjtimex(2).
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockState {
+    /// True while a program (NTP, PTP) keeps the clock in time.
+    pub is_synchronized: bool,
+    /// The largest error that is possible \[us\].
+    pub error_us_max: u64,
+    /// The estimated error \[us\].
+    pub error_us: u64,
+}
+
 /// Returns the index of the interface of that name, if it exists.
 pub(crate) fn interface_index(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;

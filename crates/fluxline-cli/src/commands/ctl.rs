@@ -1,0 +1,99 @@
+//! `fluxline ctl`: the state of a run that is served, and commands to it.
+
+use std::path::{Path, PathBuf};
+
+use fluxline_serve::{Client, ClientError};
+use serde_json::{Value, json};
+
+use crate::arguments::{CtlArguments, CtlRequest};
+use crate::failure::Failure;
+use crate::say;
+use crate::served::FILE;
+
+/// The folder of runs that is searched.
+const RUNS: &str = "runs";
+
+/// Sends a request, and prints the answer.
+pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
+    let url = match (&arguments.url, &arguments.run) {
+        (Some(url), _) => url.clone(),
+        (None, Some(run)) => url_of(run)?,
+        (None, None) => url_of(&newest(Path::new(RUNS))?)?,
+    };
+    let client = Client::new(&url).map_err(failure)?;
+    let answer = match request(&arguments.request) {
+        Some(request) => client.command(&request),
+        None => client.state(),
+    };
+    let answer = answer.map_err(failure)?;
+    if json {
+        super::print_json(&answer);
+    } else if matches!(arguments.request, CtlRequest::Status) {
+        print_state(&answer);
+    } else {
+        say!("{}", text(&answer["state"]));
+    }
+    Ok(())
+}
+
+/// Returns the body of a request; `None`: only look.
+fn request(request: &CtlRequest) -> Option<Value> {
+    let command = |name: &str| Some(json!({ "command": name }));
+    match request {
+        CtlRequest::Status => None,
+        CtlRequest::Start => command("start"),
+        CtlRequest::Pause => command("pause"),
+        CtlRequest::Resume => command("resume"),
+        CtlRequest::Stop => command("stop"),
+        CtlRequest::Note { text } => Some(json!({ "remark": text })),
+        CtlRequest::Shot { number } => Some(json!({ "shot": number })),
+    }
+}
+
+fn print_state(state: &Value) {
+    let rate = |name: &str| state["rates"][name]["value"].as_f64().unwrap_or(0.0);
+    let flow = &state["flow"];
+    say!("run      {} ({})", text(&state["run"]), text(&state["folder"]));
+    say!("state    {}", text(&state["state"]));
+    say!("rate     {:.0} packets/s, {:.3} Gb/s", rate("packets"), rate("bits") * 1e-9);
+    say!("received {} datagrams, {} in flight", flow["received"], flow["in_flight"]);
+    say!("missing  {} by the packet counters", flow["lost"]);
+    let events = &state["events"];
+    say!("events   {}, {} incomplete", events["built"], events["incomplete"]);
+    for end in flow["ends"].as_array().into_iter().flatten() {
+        say!("         {} {}", end["count"], text(&end["name"]));
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("not recorded")
+}
+
+fn url_of(run: &Path) -> Result<String, Failure> {
+    let url = std::fs::read_to_string(run.join(FILE)).map_err(|_| {
+        Failure::input(format_args!(
+            "{} is not served: it has ended, or was started without --serve.",
+            run.display()
+        ))
+    })?;
+    Ok(url.trim().to_owned())
+}
+
+/// Returns the newest run in `runs` that is served.
+fn newest(runs: &Path) -> Result<PathBuf, Failure> {
+    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    let served = entries.map(|entry| entry.path()).filter(|path| path.join(FILE).exists());
+    served.max().ok_or_else(|| {
+        Failure::input(format_args!(
+            "no run in {} is served; start one with --serve, or give its address by --url.",
+            runs.display()
+        ))
+    })
+}
+
+fn failure(error: ClientError) -> Failure {
+    match error {
+        ClientError::Address(_) | ClientError::Refused(_) => Failure::input(error),
+        ClientError::Silent { .. } => Failure::link(error),
+    }
+}

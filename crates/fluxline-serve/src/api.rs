@@ -1,0 +1,206 @@
+//! The routes: each checks who asks ([`crate::guard`]), then asks the hub.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, State};
+use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use fluxline_run::{Command, Refused};
+use serde_json::{Value, json};
+
+use crate::guard::{Denied, Guard, put_headers};
+use crate::hub::{Hub, STREAMS_MAX, Stream};
+use crate::web::ASSETS;
+use crate::{metrics, packet};
+
+/// The longest body of a request \[byte\].
+const BODY_BYTES_MAX: usize = 16 << 10;
+/// Most points of a history.
+const POINTS_MAX: u64 = 4_000;
+
+/// What the routes share.
+#[derive(Clone)]
+pub struct Site {
+    pub hub: Arc<Hub>,
+    pub guard: Arc<Guard>,
+}
+
+/// Makes the routes.
+pub fn routes(site: Site) -> Router {
+    let mut router = Router::new();
+    for asset in ASSETS {
+        let answer = move || async move { ([(CONTENT_TYPE, asset.media_type)], asset.text) };
+        router = router.route(asset.path, get(answer));
+    }
+    router
+        .route("/api/state", get(state))
+        .route("/api/events", get(events))
+        .route("/api/history", get(history))
+        .route("/api/packet", get(newest_packet))
+        .route("/api/session", get(session).post(log_in))
+        .route("/api/command", post(command))
+        .route("/metrics", get(counters))
+        .fallback(not_found)
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(site.clone(), check))
+        .with_state(site)
+}
+
+/// Checks the host of every request, and adds the headers of every answer.
+async fn check(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
+    let mut response = match site.guard.check_host(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(denied) => Problem::from(denied).into_response(),
+    };
+    put_headers(response.headers_mut());
+    response
+}
+
+async fn state(State(site): State<Site>) -> Response {
+    json_text(site.hub.look().to_string())
+}
+
+async fn events(State(site): State<Site>) -> Result<Response, Problem> {
+    let Some(stream) = site.hub.stream() else {
+        let sentence = format!("{STREAMS_MAX} pages are open already; close one.");
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, sentence));
+    };
+    Ok(Sse::new(events_of(stream)).keep_alive(KeepAlive::default()).into_response())
+}
+
+/// Turns snapshots into events; ends with the server.
+fn events_of(stream: Stream) -> impl futures_core::Stream<Item = Result<Event, Infallible>> {
+    futures_util::stream::unfold(stream, |mut stream| async move {
+        let newest = stream.next().await?;
+        Some((Ok(Event::default().data(newest.as_ref())), stream))
+    })
+}
+
+type Pairs = Query<Vec<(String, String)>>;
+
+/// Returns a number of the query.
+fn number(pairs: &Pairs, name: &str, usual: u64) -> Result<u64, Problem> {
+    let Some((_, text)) = pairs.iter().find(|(key, _)| key == name) else { return Ok(usual) };
+    text.parse().map_err(|_| {
+        let sentence = format!("`{name}` is not a number; write for example ?{name}=100.");
+        Problem::new(StatusCode::BAD_REQUEST, sentence)
+    })
+}
+
+/// A part of the history: from a tick, to before another, with a number of points.
+async fn history(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
+    let from = number(&pairs, "from", 0)?;
+    let to = number(&pairs, "to", u64::MAX)?;
+    let points = number(&pairs, "points", 1000)?.clamp(1, POINTS_MAX);
+    Ok(json_text(site.hub.history(from, to, points as usize).to_string()))
+}
+
+async fn newest_packet(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
+    let source = u32::try_from(number(&pairs, "source", 0)?).unwrap_or(u32::MAX);
+    let packet = packet::newest(site.hub.watcher(), source).ok_or_else(|| {
+        let sentence = format!("source {source} has no packet in a closed event yet.");
+        Problem::new(StatusCode::NOT_FOUND, sentence)
+    })?;
+    Ok(json_text(packet.to_string()))
+}
+
+async fn session(State(site): State<Site>, headers: HeaderMap) -> Response {
+    json_text(json!({ "operator": site.guard.is_operator(&headers) }).to_string())
+}
+
+async fn log_in(
+    State(site): State<Site>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let shown: Option<Value> = serde_json::from_slice(&body).ok();
+    let shown = shown.as_ref().and_then(|shown| shown["token"].as_str()).ok_or_else(|| {
+        Problem::new(StatusCode::BAD_REQUEST, "the request must be {\"token\": \"..\"}.")
+    })?;
+    let cookie = site.guard.log_in(&headers, shown)?;
+    let text = json!({ "operator": true }).to_string();
+    Ok(([(SET_COOKIE, cookie)], json_text(text)).into_response())
+}
+
+/// Run control: `{"command": "pause"}`, `{"remark": "text"}` or `{"shot": 4711}`.
+async fn command(
+    State(site): State<Site>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    site.guard.check_command(&headers)?;
+    let wanted: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let control = site.hub.watcher().control();
+    let now = fluxline::clock::now();
+    if let Some(shot) = wanted["shot"].as_u64() {
+        control.set_shot(shot);
+    } else if let Some(text) = wanted["remark"].as_str() {
+        control.remark(text, now)?;
+    } else {
+        let command = wanted["command"].as_str().and_then(Command::of_name);
+        let command = command.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, WANTED))?;
+        control.command(command, now)?;
+    }
+    site.hub.refresh();
+    Ok(json_text(json!({ "state": control.state().name() }).to_string()))
+}
+
+const WANTED: &str = "the request must be {\"command\": \"start\"} (or pause, resume, stop), \
+                      {\"remark\": \"text\"} or {\"shot\": 4711}.";
+
+async fn counters(State(site): State<Site>) -> Result<Response, Problem> {
+    let text = metrics::text(site.hub.watcher()).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the counters cannot be written as text.")
+    })?;
+    Ok(([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response())
+}
+
+async fn not_found() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path; the page is at /.")
+}
+
+/// A request that is not answered: its status and the reason in a sentence.
+struct Problem {
+    status: StatusCode,
+    sentence: String,
+}
+
+impl Problem {
+    fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
+        Problem { status, sentence: sentence.into() }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Problem {
+        let status = match denied {
+            Denied::Token => StatusCode::UNAUTHORIZED,
+            Denied::Host | Denied::Origin => StatusCode::FORBIDDEN,
+        };
+        Problem::new(status, denied.sentence())
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        Problem::new(StatusCode::CONFLICT, refused.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json_text(json!({ "error": self.sentence }).to_string());
+        (self.status, body).into_response()
+    }
+}
+
+fn json_text(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}

@@ -1,0 +1,34 @@
+//! The live page of an acquisition: its state, its ledger and its data in a browser; run control
+//! and metrics over HTTP.
+//!
+//! [`Server::start`] serves one acquisition from a thread of its own. Ten times a second it takes
+//! one snapshot ([`fluxline_run::Watcher`]) for all browsers. The acquisition itself imports nothing
+//! of this crate.
+//!
+//! | path | is |
+//! | --- | --- |
+//! | `/` | the page: plain JavaScript, everything from this server |
+//! | `/api/state`, `/api/events` | the newest snapshot as JSON; a stream of them (server-sent events) |
+//! | `/api/history` | rates over time, decimated by minimum and maximum |
+//! | `/api/packet` | the newest packet of a source, decoded |
+//! | `/api/command` | POST: run control, with the token |
+//! | `/metrics` | counters in the format of OpenMetrics |
+//!
+//! Security: [`guard`].
+#![forbid(unsafe_code)]
+
+mod api;
+mod client;
+mod guard;
+mod history;
+mod hub;
+mod metrics;
+mod packet;
+mod server;
+mod snapshot;
+mod token;
+mod web;
+
+pub use client::{Client, ClientError};
+pub use server::{Listening, ServeError, Server, ServerConfig};
+pub use token::Token;

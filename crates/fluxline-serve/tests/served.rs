@@ -1,0 +1,267 @@
+//! The server with a real acquisition, asked by requests as browsers, strangers and `ctl` send
+//! them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fluxline_daq::experiment::Experiment;
+use fluxline_run::{Acquisition, Options, RunState};
+use fluxline_serve::{Client, ClientError, Listening, Server, ServerConfig};
+use serde_json::{Value, json};
+
+/// The longest wait for a running acquisition.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Served {
+    acquisition: Acquisition,
+    server: Server,
+    _folder: tempfile::TempDir,
+}
+
+fn served(state: RunState) -> Served {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = boards(folder.path());
+    let options = Options { state, ..Options::default() };
+    let acquisition = fluxline_run::start_with(experiment, options).expect("started");
+    let listen = Some("127.0.0.1:0".parse().expect("an address"));
+    let listening = Listening::on(&ServerConfig { listen }).expect("a free port");
+    let server = Server::start(listening, acquisition.watcher()).expect("served");
+    Served { acquisition, server, _folder: folder }
+}
+
+fn boards(runs: &Path) -> Experiment {
+    let text = format!(
+        "name = 'boards'\nruns = '{}'\n[[source]]\nname = 'boards'\nformat = 'counter'\n\
+         [source.emulator]\nsources = 3\nrate = 1000.0\npackets = 0\nin-flight-max = 64\n\
+         [source.emulator.faults]\ndrop = 0.01\n[events]\nbuild = 'key'\nrequire = 3\n",
+        runs.display()
+    );
+    Experiment::parse("boards", &text).expect("a valid experiment")
+}
+
+impl Served {
+    /// Sends a request as text, whatever it is; returns status, head and body.
+    fn raw(&self, request: &str) -> Answer {
+        let address = self.server.address();
+        let address = address.trim_start_matches("http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a valid time");
+        stream.write_all(request.replace("HOST", address).as_bytes()).expect("sent");
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Answer { status: status.unwrap_or(0), head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.raw(&format!("GET {path} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"))
+    }
+
+    fn post(&self, path: &str, headers: &str, body: &str) -> Answer {
+        self.raw(&format!(
+            "POST {path} HTTP/1.1\r\nHost: HOST\r\n{headers}Connection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+
+    fn wait_for(&self, passes: impl Fn(&Value) -> bool) -> Value {
+        let client = Client::new(&self.server.url()).expect("an address");
+        let began = Instant::now();
+        loop {
+            let state = client.state().expect("a state");
+            if passes(&state) {
+                return state;
+            }
+            assert!(began.elapsed() < PATIENCE, "{state:#}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+#[test]
+fn a_run_is_started_paused_and_stopped_over_http_and_the_files_agree() {
+    let served = served(RunState::Armed);
+    let client = Client::new(&served.server.url()).expect("an address");
+    served.wait_for(|state| state["state"] == "armed" && state["events"]["built"] != 0);
+    let command = |name: &str| client.command(&json!({ "command": name }));
+    assert_eq!(command("start").expect("allowed")["state"], "running");
+    assert_eq!(command("start").expect("another operator's second one")["state"], "running");
+    let recorded = |state: &Value| {
+        let ends = state["flow"]["ends"].as_array().cloned().unwrap_or_default();
+        let end = ends.iter().find(|end| end["name"] == "recorded").cloned();
+        end.and_then(|end| end["count"].as_u64()).unwrap_or(0)
+    };
+    served.wait_for(|state| recorded(state) > 100);
+    assert_eq!(command("pause").expect("allowed")["state"], "paused");
+    let refused = command("start").expect_err("it is paused, not armed");
+    assert!(refused.to_string().contains("`resume` or `stop`"), "{refused}");
+    client.command(&json!({ "remark": "high voltage on" })).expect("kept");
+    client.command(&json!({ "shot": 12 })).expect("kept");
+    let state = served.wait_for(|state| state["shot"] == 12);
+    assert_eq!(state["remarks"][0]["text"], "high voltage on");
+    assert!(state["flow"]["lost"].as_u64().expect("a count") > 0, "the boards drop 1 %");
+    command("resume").expect("allowed");
+    command("stop").expect("allowed");
+    let Served { acquisition, server, _folder } = served;
+    let report = acquisition.wait().expect("ended");
+    drop(server);
+    assert_eq!(report.document["control"]["shot"], 12);
+    assert!(report.ledger.closes());
+    let error = client.state().expect_err("the server has ended");
+    assert!(matches!(error, ClientError::Silent { .. }), "{error}");
+}
+
+#[test]
+fn commands_without_the_token_or_from_other_sites_change_nothing() {
+    let served = served(RunState::Running);
+    let token = served.server.token().as_str().to_owned();
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let pause = r#"{"command": "pause"}"#;
+    assert_eq!(served.post("/api/command", "", pause).status, 401);
+    assert_eq!(served.post("/api/command", "Authorization: Bearer 0\r\n", pause).status, 401);
+    let old = format!("Cookie: fluxline={token}\r\n");
+    let answer = served.post("/api/command", &old, pause);
+    assert_eq!(answer.status, 401, "the token is not a session");
+    assert!(answer.body.contains("open the address that the program printed"), "{}", answer.body);
+    let foreign = format!("{bearer}Origin: http://evil.example\r\n");
+    assert_eq!(served.post("/api/command", &foreign, pause).status, 403);
+    let rebound = "GET /api/state HTTP/1.1\r\nHost: evil.example:8040\r\nConnection: close\r\n\r\n";
+    let answer = served.raw(rebound);
+    assert_eq!(answer.status, 403, "another name for this computer");
+    assert!(!answer.body.contains("boards"), "it learns nothing: {}", answer.body);
+    assert_eq!(served.post("/api/session", "", r#"{"token": "guess"}"#).status, 401);
+    assert_eq!(served.get("/api/command").status, 405, "a link cannot command");
+    served.wait_for(|state| state["state"] == "running");
+}
+
+#[test]
+fn a_browser_exchanges_the_token_for_a_cookie_and_commands_with_it() {
+    let served = served(RunState::Running);
+    let token = served.server.token().as_str();
+    let answer = served.post("/api/session", "", &json!({ "token": token }).to_string());
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let cookie = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: "));
+    let cookie = cookie.and_then(|line| line.split(';').next()).expect("a cookie");
+    assert!(!answer.head.contains(token));
+    let with = format!("Cookie: theme=dark; {cookie}\r\n");
+    assert_eq!(served.post("/api/command", &with, r#"{"command": "pause"}"#).status, 200);
+    served.wait_for(|state| state["state"] == "paused");
+}
+
+#[test]
+fn garbage_gets_a_sentence_and_the_run_goes_on() {
+    let served = served(RunState::Running);
+    let bearer = format!("Authorization: Bearer {}\r\n", served.server.token().as_str());
+    for body in ["", "[]", "{", r#"{"command": "explode"}"#, r#"{"shot": -1}"#, "\u{1}\u{2}"] {
+        let answer = served.post("/api/command", &bearer, body);
+        assert_eq!(answer.status, 400, "{body:?}: {}", answer.body);
+        assert!(answer.body.contains("the request must be"), "{}", answer.body);
+    }
+    let long = format!(r#"{{"remark": "{}"}}"#, "x".repeat(20_000));
+    assert_eq!(served.post("/api/command", &bearer, &long).status, 413);
+    assert_eq!(served.get("/api/history?points=many").status, 400);
+    assert_eq!(served.get("/api/packet?source=99999999999999999999").status, 400);
+    assert_eq!(served.get("/api/packet?source=4000000000").status, 404);
+    assert_eq!(served.get("/../../etc/passwd").status, 404);
+    assert_eq!(served.raw("NONSENSE\r\n\r\n").status, 400);
+    served.wait_for(|state| state["state"] == "running");
+}
+
+#[test]
+fn the_page_its_packet_and_its_history_are_there_with_a_policy_for_the_browser() {
+    let served = served(RunState::Running);
+    let page = served.get("/");
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("page.js"), "{}", page.body);
+    assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    for path in ["/page.js", "/page.css", "/uplot.js", "/uplot.css"] {
+        assert_eq!(served.get(path).status, 200, "{path}");
+    }
+    served.wait_for(|state| state["sources"].as_array().is_some_and(|all| all.len() == 3));
+    let began = Instant::now();
+    let packet = loop {
+        let answer = served.get("/api/packet?source=1");
+        if answer.status == 200 {
+            break answer;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}", answer.body);
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let packet: Value = serde_json::from_str(&packet.body).expect("JSON");
+    assert_eq!(packet["source"], "source_id=1");
+    assert!(packet["fields"].as_array().is_some_and(|fields| !fields.is_empty()), "{packet}");
+    let history: Value = serde_json::from_str(&served.get("/api/history").body).expect("JSON");
+    assert!(history["series"]["packets"]["greatest"].is_array(), "{history}");
+}
+
+#[test]
+fn two_browsers_see_the_same_snapshots() {
+    let served = served(RunState::Running);
+    let stream = || {
+        let address = served.server.address();
+        let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let mut stream = TcpStream::connect(&address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a valid time");
+        write!(stream, "GET /api/events HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("sent");
+        stream
+    };
+    let mut browsers = [stream(), stream()];
+    let ticks = browsers.each_mut().map(|browser| {
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while text.matches("\"tick\":").count() < 5 {
+            let read = browser.read(&mut bytes).expect("a stream of snapshots");
+            assert!(read > 0, "the stream ended: {text}");
+            text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        let ticks = text.split("\"tick\":").skip(1);
+        let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
+        ticks.filter_map(|part| digits(part).parse().ok()).collect::<Vec<u64>>()
+    });
+    let common = ticks[0].iter().filter(|tick| ticks[1].contains(tick)).count();
+    assert!(common >= 2, "{ticks:?}");
+    assert!(ticks.iter().all(|ticks| ticks.windows(2).all(|pair| pair[0] <= pair[1])), "{ticks:?}");
+}
+
+#[test]
+fn metrics_have_each_counter_once_with_its_help_and_end_as_the_standard_says() {
+    let served = served(RunState::Running);
+    served.wait_for(|state| state["sources"].as_array().is_some_and(|all| all.len() == 3));
+    let answer = served.get("/metrics");
+    assert!(answer.head.contains("application/openmetrics-text"), "{}", answer.head);
+    let text = answer.body;
+    assert!(text.contains("# EOF"), "{text}");
+    for line in [
+        "# TYPE fluxline_source_parsed counter",
+        "# HELP fluxline_source_parsed Packets that fit the description",
+        "# TYPE fluxline_source_lost gauge",
+        "fluxline_run_state{run=\"boards\",state=\"running\"} 1",
+    ] {
+        assert_eq!(text.matches(line).count(), 1, "{line}\n{text}");
+    }
+    assert!(
+        text.contains("fluxline_source_parsed_total{run=\"boards\",source=\"source_id=2\"}"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_address_that_is_taken_is_one_sentence() {
+    let served = served(RunState::Running);
+    let address = served.server.address();
+    let address = address.trim_start_matches("http://").trim_end_matches('/');
+    let listen = Some(address.parse().expect("an address"));
+    let error = Listening::on(&ServerConfig { listen }).err().expect("it is taken").to_string();
+    assert!(error.contains(address) && error.contains("--serve"), "{error}");
+    let wrong = Client::new("ftp://nowhere").err().expect("no address").to_string();
+    assert!(wrong.contains("http://127.0.0.1:8040"), "{wrong}");
+}
