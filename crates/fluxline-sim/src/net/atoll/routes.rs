@@ -113,15 +113,15 @@ impl Routes {
     }
 }
 
-/// Goes along the row, then along the column. Of two ways of equal length around a ring, half of
-/// the sources take one, and half the other.
+/// Goes along the row, then along the column. Of two ways of equal length around a ring, even nodes
+/// of the ring go up and odd ones down, so that rings of four are not closed.
 fn along(grid: Grid, source: u32, target: u32) -> Path {
     let at = |node: u32| [node % grid.columns, node / grid.columns];
     let (from, to) = (at(source), at(target));
-    let is_odd = (from[0] + from[1]) % 2 == 1;
     let mut path = Path::default();
     for (dimension, side) in [grid.columns, grid.rows].into_iter().enumerate() {
         let (here, there) = (from[dimension], to[dimension]);
+        let is_odd = here % 2 == 1;
         let up = if grid.is_torus { (there + side - here) % side } else { there.abs_diff(here) };
         let down = side - up;
         let is_down = match grid.is_torus {
