@@ -23,14 +23,14 @@ stop() {
     wait 2>/dev/null
     started=()
 }
-trap 'stop; echo kept $folder' EXIT
+trap 'stop; rm -rf "$folder"' EXIT
 trap 'exit 2' INT TERM
 "$compare" write "$folder" || exit 2
 cd "$folder" || exit 2
 
 # Waits until the file $1 has the text $2, at most 60 s.
 wait_for() {
-    for _ in $(seq 20); do
+    for _ in $(seq 300); do
         grep -q "$2" "$1" 2>/dev/null && return
         sleep 0.2
     done
@@ -53,10 +53,10 @@ route() {
     timeout 600 ibsim -s -n -N 256 -S 256 -P 4096 "$1.net" >"$1.$3/ibsim.log" 2>&1 &
     started+=($!)
     wait_for "$1.$3/ibsim.log" MaxMcastCap
-    at_host H0 600 /usr/sbin/opensm -R "$2,no_fallback" -Q --nue_max_num_vls 1 -D 0x43 \
+    at_host H0 600 /usr/sbin/opensm -R "$2" -Q --nue_max_num_vls 1 -D 0x43 -d2 \
         -f "$folder/$1.$3/log" --dump_files_dir "$OSM_TMP_DIR" "${@:4}" >/dev/null 2>&1 &
     started+=($!)
-    wait_for "$1.$3/log" "SUBNET UP\|No routing engine able"
+    wait_for "$1.$3/log" "SUBNET UP"
     if grep -q "$2 tables configured on all switches" "$1.$3/log"; then
         cp "$1.$3/opensm-lfts.dump" "$1.$3.tables" || exit 2
         [ "$3" = lash ] && layers "$1"
@@ -64,16 +64,23 @@ route() {
     stop
 }
 
-# Asks for the service level, which is the virtual layer, of each pair of hosts.
+# Asks for the service level, which is the virtual layer, of a pair of hosts with their addresses.
+layer() {
+    local answer
+    answer=$(at_host H1 20 /usr/sbin/saquery PR --slid "$2" --dlid "$4")
+    echo "$1 $3 $(sed -n 's/^\t*sl\.\.*//p' <<<"$answer")"
+}
+export -f layer at_host
+export library
+
+# Asks for the layers of all pairs of the wiring $1, four at a time.
 layers() {
     sed -n "s/^\(0x[0-9a-f]*\) .*: 'H\([0-9]*\)'/\2 \1/p" "$1.lash.tables" | sort -u >lids
     while read -r source slid; do
         while read -r target dlid; do
-            [ "$source" = "$target" ] && continue
-            answer=$(at_host H1 20 saquery PR --slid $((slid)) --dlid $((dlid)))
-            echo "$source $target $(sed -n 's/^\t*sl\.*//p' <<<"$answer")"
+            [ "$source" = "$target" ] || echo "$source $((slid)) $target $((dlid))"
         done <lids
-    done <lids >"$1.layers"
+    done <lids | xargs -P 4 -L 1 bash -c 'layer "$@"' layer >"$1.layers"
 }
 
 names=("$@")
