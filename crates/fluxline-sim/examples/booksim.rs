@@ -1,8 +1,8 @@
 //! Compares the generic network with values that were measured with BookSim2: an 8 x 8 torus and a
 //! ring of 8. `docs/simulation/network.md` explains the conversions and the differences.
 //!
-//! Run: `cargo run --release -p fluxline-sim --example booksim`; with QUICK=1 a tenth of the time is
-//! simulated. Ends with status 1 if the saturation differs by more than 3 %.
+//! Run: `cargo run --release -p fluxline-sim --example booksim`. Ends with status 1 if the saturation
+//! differs by more than 3 %.
 
 use std::process::ExitCode;
 
@@ -27,6 +27,12 @@ const RINGS: [Ring; 3] = [
     Ring { channels: 4, flits: 8, cycles: 33.0 },
 ];
 const FLIT_BYTES: u32 = 16;
+/// The length of a run of BookSim2 with its defaults: 10 samples of 1000 cycles, of 1 ns here.
+const RUN_US: u64 = 10;
+/// The length of a run that shows whether a load can be followed for ever.
+const LONG_US: u64 = 400;
+/// Runs of each point.
+const SEEDS: u64 = 20;
 /// BookSim2's uniform targets include the sender: of 64 packets, one stays at its router.
 const OTHERS: f64 = 63.0 / 64.0;
 /// BookSim2's latency over `links` links without load, derived from its source: 2 cycles into the
@@ -52,24 +58,52 @@ fn torus() -> NetworkConfig {
     NetworkConfig { router_ticks: 5, wire_ticks: 1, ..NetworkConfig::torus(&[8, 8]) }
 }
 
-fn run(config: &NetworkConfig, pattern: Pattern, load: f64, us: u64) -> Result<Outcome, String> {
-    let us = if std::env::var_os("QUICK").is_some() { us.div_ceil(10) } else { us };
-    let plan = Plan {
-        nodes: config.check().map_err(|error| error.to_string())?.routers(),
-        pattern,
-        arrivals: Arrivals::Poisson { bytes_per_s: load * config.link_bytes_per_s() },
-        size: Size::Fixed(4 * FLIT_BYTES),
-        seed: 1,
-    };
-    let mut agenda = Agenda::default();
-    let model = loaded(config.clone(), plan, &Settings::default(), &mut agenda);
-    let mut model = model.map_err(|error| error.to_string())?;
-    let limits = Limits {
-        warm_up_first: Duration::from_us(1),
-        warm_up_max: Duration::from_us(us / 4),
-        measured: Duration::from_us(us),
-    };
-    measure(&mut model, &mut agenda, &limits).map_err(|error| error.to_string())
+/// One run of a network.
+struct Run<'a> {
+    config: &'a NetworkConfig,
+    pattern: Pattern,
+    load: f64,
+    us: u64,
+    seed: u64,
+}
+
+impl Run<'_> {
+    fn measure(&self) -> Result<Outcome, String> {
+        let config = self.config;
+        let plan = Plan {
+            nodes: config.check().map_err(|error| error.to_string())?.routers(),
+            pattern: self.pattern.clone(),
+            arrivals: Arrivals::Poisson { bytes_per_s: self.load * config.link_bytes_per_s() },
+            size: Size::Fixed(4 * FLIT_BYTES),
+            seed: self.seed,
+        };
+        let mut agenda = Agenda::default();
+        let model = loaded(config.clone(), plan, &Settings::default(), &mut agenda);
+        let mut model = model.map_err(|error| error.to_string())?;
+        let warm_up = Duration::from_us(1);
+        let measured = Duration::from_us(self.us);
+        let limits = Limits { warm_up_first: warm_up, warm_up_max: warm_up.times(3), measured };
+        measure(&mut model, &mut agenda, &limits).map_err(|error| error.to_string())
+    }
+
+    /// Measures with all seeds.
+    fn mean(&self) -> Result<Mean, String> {
+        let mut all = Vec::new();
+        for seed in 1..=SEEDS {
+            let run = Run { seed, pattern: self.pattern.clone(), ..*self };
+            all.push(run.measure()?.latency_ns.mean);
+        }
+        let count = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / count;
+        let squares: f64 = all.iter().map(|value| (value - mean).powi(2)).sum();
+        Ok(Mean { mean, half_width: 1.96 * (squares / (count - 1.0) / count).sqrt() })
+    }
+}
+
+/// A mean latency with half of its interval of 95 % \[ns\].
+struct Mean {
+    mean: f64,
+    half_width: f64,
 }
 
 /// Converts a mean latency to BookSim2's: it counts to the beginning of the last flit, not to its
@@ -94,7 +128,11 @@ fn zero_load() -> Result<(), String> {
 fn latencies() -> Result<(), String> {
     println!("| load | latency [cycles] | BookSim2 | |\n| --- | --- | --- | --- |");
     for Point { load, cycles } in LATENCIES {
-        let found = run(&torus(), Pattern::Uniform, load * OTHERS, 2000)?.latency_ns;
+        let config = &torus();
+        let load_of_others = load * OTHERS;
+        let run =
+            Run { config, pattern: Pattern::Uniform, load: load_of_others, us: RUN_US, seed: 0 };
+        let found = run.mean()?;
         let mean = as_booksim(found.mean);
         let (width, off) = (found.half_width, 100.0 * (mean / cycles - 1.0));
         println!("| {load:.2} | {mean:.1} +- {width:.1} | {cycles} | {off:+.1} % |");
@@ -102,11 +140,13 @@ fn latencies() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the load between the highest that is followed and the lowest that is not.
+/// Returns the load at which the latency exceeds five times that without load, in a long run.
 fn saturated(config: &NetworkConfig) -> Result<f64, String> {
-    let criterion = Criterion::usual(5.0, 35.4);
-    let at = |load: f64| run(config, Pattern::Uniform, load * OTHERS, 400);
-    let found = saturation(0.2..=0.6, 0.002, criterion, at)?;
+    let at = |load: f64| {
+        let load = load * OTHERS;
+        Run { config, pattern: Pattern::Uniform, load, us: LONG_US, seed: 1 }.measure()
+    };
+    let found = saturation(0.2..=0.6, 0.001, Criterion::usual(5.0, 35.4), at)?;
     Ok(f64::midpoint(found.followed, found.saturated))
 }
 
@@ -116,7 +156,8 @@ fn rings(config: &NetworkConfig, name: &str) -> Result<(), String> {
         ring.dimensions[0].ways = Ways::Up;
         (ring.buffer_bytes, ring.channels) = (flits * FLIT_BYTES, channels);
         let pattern = Pattern::Neighbour { distance: 3 };
-        let found = run(&ring, pattern, 0.5 / 3.0, 400)?.latency_ns;
+        let run = Run { config: &ring, pattern, load: 0.5 / 3.0, us: RUN_US, seed: 0 };
+        let found = run.mean()?;
         println!(
             "ring of 8, links half busy, {channels} channels of {flits} flits, {name}: {:.1} +- {:.1} \
              cycles, BookSim2 {cycles}",
