@@ -4,6 +4,7 @@ use crate::load::traffic::Message;
 use crate::load::{Arrived, Carrier};
 
 use super::Network;
+use super::routes::Path;
 
 /// A content with its receiver.
 pub trait Cargo {
@@ -14,6 +15,14 @@ pub trait Cargo {
     /// Returns the host port at both ends, 0 to 3: the process.
     fn port(&self) -> u8 {
         0
+    }
+    /// Returns the path that the sender chose; `None`: that of the network's routes.
+    fn path(&self) -> Option<Path> {
+        None
+    }
+    /// Returns true for a message of the network's management.
+    fn is_control(&self) -> bool {
+        false
     }
 }
 

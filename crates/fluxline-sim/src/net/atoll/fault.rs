@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::deadlock::Held;
 use super::state::{FREE, PORTS};
 use super::wiring::{LINKS, NONE};
 use super::{Cargo, Entry, Network};
@@ -119,6 +120,18 @@ impl<C: Cargo> Network<C> {
                 self.kill(worm, agenda);
             }
         }
+    }
+
+    /// Removes the message whose first packet waits at an input. Returns false if none does.
+    pub fn remove_blocked(&mut self, held: Held, agenda: &mut impl Schedule<Entry>) -> bool {
+        let head = self.inputs[(held.node * PORTS + held.input) as usize].head;
+        if head == NONE {
+            return false;
+        }
+        self.tick = self.tick.max(self.ticks.from(agenda.now()));
+        let lost = self.counts.lost;
+        self.kill(self.packets.get(head).worm, agenda);
+        self.counts.lost > lost
     }
 
     /// Removes a message from its whole path, and reports it as lost.

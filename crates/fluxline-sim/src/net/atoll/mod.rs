@@ -12,10 +12,12 @@ pub mod adapter;
 pub mod cargo;
 pub mod config;
 pub mod deadlock;
+pub mod manager;
 pub mod routes;
 pub mod wiring;
 
 mod audit;
+mod chip;
 mod control;
 mod error;
 mod fault;
@@ -104,6 +106,8 @@ pub struct Network<C> {
     cargo: Vec<Option<C>>,
     /// Messages in the memory of each node.
     arrived: Vec<VecDeque<C>>,
+    /// Heads that have left each crossbar; those of the management do not count.
+    heads: Vec<u32>,
     has_power: Vec<bool>,
     is_cut: Vec<bool>,
     reports: VecDeque<Report>,
@@ -151,6 +155,7 @@ impl<C: Cargo> Network<C> {
             worms: Slab::default(),
             cargo: Vec::new(),
             arrived: (0..nodes).map(|_| VecDeque::new()).collect(),
+            heads: vec![0; nodes as usize],
             has_power: vec![true; nodes as usize],
             is_cut: vec![false; (nodes * LINKS) as usize],
             reports: VecDeque::new(),

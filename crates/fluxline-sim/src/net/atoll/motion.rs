@@ -167,7 +167,9 @@ impl<C: Cargo> Network<C> {
         of.head = packet.next;
         self.packets.get_mut(number).next = NONE;
         if packet.is_head {
-            self.worms.get_mut(packet.worm).hop += 1;
+            let worm = self.worms.get_mut(packet.worm);
+            worm.hop += 1;
+            self.heads[(input / PORTS) as usize] += u32::from(!worm.is_control);
         }
         let symbols = self.symbols(&packet);
         let local = (input % PORTS) as u8;

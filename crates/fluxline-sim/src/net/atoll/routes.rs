@@ -39,6 +39,19 @@ impl Path {
         u32::from(self.links)
     }
 
+    /// Returns the node at its end, or [`NONE`] if a hop has no cable.
+    #[must_use]
+    pub fn end(&self, wiring: &Wiring, source: u32) -> u32 {
+        (0..self.links()).fold(source, |node, hop| match node {
+            NONE => NONE,
+            node if node >= wiring.nodes() => NONE,
+            node => match wiring.end_of(node, self.port(hop)) {
+                NONE => NONE,
+                end => end / LINKS,
+            },
+        })
+    }
+
     /// Returns the link port of a hop.
     #[inline]
     #[must_use]

@@ -47,6 +47,8 @@ pub struct Worm {
     pub path: Path,
     /// Crossbars that its head has passed.
     pub hop: u8,
+    /// True if it belongs to the network's management.
+    pub is_control: bool,
     /// True if a fault has removed it.
     pub is_dead: bool,
 }

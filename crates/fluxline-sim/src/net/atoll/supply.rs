@@ -15,7 +15,9 @@ impl<C: Cargo> Network<C> {
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
         let never = |frame| Err(Refused { frame, why: Refusal::Never });
-        let (target, port) = (cargo.target(), cargo.port());
+        let (wiring, port) = (&self.config.wiring, cargo.port());
+        let chosen = cargo.path();
+        let target = chosen.map_or(cargo.target(), |path| path.end(wiring, node));
         let Some(bytes) = cargo.bytes().checked_add(self.config.header_bytes) else {
             return never(cargo);
         };
@@ -23,7 +25,7 @@ impl<C: Cargo> Network<C> {
         if u32::from(port) >= LINKS || !is_there(node) || target >= self.has_power.len() as u32 {
             return never(cargo);
         }
-        let Some(path) = self.routes.path(&self.config.wiring, node, target) else {
+        let Some(path) = chosen.or_else(|| self.routes.path(wiring, node, target)) else {
             return never(cargo);
         };
         let index = (node * LINKS + u32::from(port)) as usize;
@@ -44,6 +46,7 @@ impl<C: Cargo> Network<C> {
             packets: 0,
             path,
             hop: 0,
+            is_control: cargo.is_control(),
             is_dead: false,
         };
         let number = self.worms.add(worm);
