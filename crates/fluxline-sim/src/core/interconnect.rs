@@ -114,6 +114,11 @@ pub trait Interconnect {
     /// Returns the number of nodes that send and receive; they are numbered from 0.
     fn nodes(&self) -> u32;
 
+    /// Schedules the work that the network does by itself from the start, if it has any.
+    fn begin(&mut self, agenda: &mut impl Schedule<Self::Entry>) {
+        let _ = agenda;
+    }
+
     /// Queues a frame at a node.
     ///
     /// # Errors

@@ -61,11 +61,13 @@ type Renew<A> = Box<dyn Fn(u32, u32) -> A + Send>;
 impl<A: Platform> World<A> {
     /// Joins adapters, which are the nodes 0, 1, and so on, by a network.
     #[must_use]
-    pub fn new(wire: A::Wire, adapters: impl IntoIterator<Item = A>) -> World<A> {
+    pub fn new(mut wire: A::Wire, adapters: impl IntoIterator<Item = A>) -> World<A> {
         let machines = (0..).zip(adapters).map(|(number, of)| Machine::new(number, of));
         let machines: Vec<Machine<A>> = machines.collect();
+        let mut agenda = Agenda::default();
+        wire.begin(&mut agenda);
         World {
-            agenda: Agenda::default(),
+            agenda,
             fingerprint: Fingerprint::default(),
             wire,
             waking: Waking::new(machines.len()),

@@ -64,6 +64,8 @@ pub enum Link {
     /// No signal, or not for long enough.
     #[default]
     Down,
+    /// A signal, and no greeting so far.
+    New,
     /// A signal, but the agent behind it says nothing.
     Silent,
     /// A neighbour.
@@ -88,6 +90,8 @@ pub struct Notice {
     pub number: u32,
     /// The link ports.
     pub links: [Link; 4],
+    /// True if its node waits for routes.
+    pub wants_routes: bool,
 }
 
 /// The answer of a chip to a probe.
@@ -121,7 +125,7 @@ pub struct Ask {
 pub enum Order {
     /// Sends no further messages of programs.
     Pause,
-    /// Says whether the chip is free of messages of programs.
+    /// Reports if the chip is free of messages of programs.
     Quiet,
     /// Takes new routes, and sends again.
     Install(Arc<Table>),

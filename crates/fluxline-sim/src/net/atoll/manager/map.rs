@@ -162,6 +162,7 @@ impl Map {
         let known = self.nodes[near.node as usize].ends[usize::from(near.port)];
         let found = match link {
             Link::Up(neighbour) => neighbour,
+            Link::New => return Change::No,
             Link::Down | Link::Silent => {
                 return if self.cut(near) { Change::Links } else { Change::No };
             }
