@@ -104,6 +104,15 @@ pub struct Loss {
     pub frames: u64,
 }
 
+/// A count of a network since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The name.
+    pub name: &'static str,
+    /// The count.
+    pub value: u64,
+}
+
 /// A network that carries frames between numbered nodes.
 pub trait Interconnect {
     /// The unit that it carries.
@@ -179,6 +188,11 @@ pub trait Interconnect {
 
     /// Returns the places that have lost frames since the start.
     fn losses(&self) -> Vec<Loss> {
+        Vec::new()
+    }
+
+    /// Returns further counts of the network, such as those of its management.
+    fn counters(&self) -> Vec<Counter> {
         Vec::new()
     }
 

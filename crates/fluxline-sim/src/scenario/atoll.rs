@@ -5,12 +5,14 @@ use crate::fabric::courier::Times;
 use crate::host::preset;
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::atoll::adapter::host;
+use crate::net::atoll::manager::{Algorithm, Settings};
 use crate::net::atoll::{Config, Grid, Routing, Wiring};
 use crate::{Clock, Duration};
 
 const FAULT: &str = "bits:1e-6, host:3@1ms, power:3@1ms, cable:3@1ms or repair:3@2ms, joined by \
                      commas";
-const KEYS: &str = "grid, torus, ring, full, clock, cable, routing, bus, seed, fault";
+const KEYS: &str =
+    "grid, torus, ring, full, clock, cable, routing, bus, seed, fault, manager";
 
 /// Returns the keys of an ATOLL URL; `None`: the URL is for another network.
 pub(super) fn keys_of(url: &str) -> Option<&str> {
@@ -32,6 +34,7 @@ pub(super) fn keys_of(url: &str) -> Option<&str> {
 /// | `routing` | `dimension` (order), `shortest` | `dimension` |
 /// | `bus` | `pci64-66`, `pcix-100`, `pcix-133` | `pcix-100` |
 /// | `seed` | of bit errors | 1 |
+/// | `manager` | `on` (at node 0), `off`, or a node | `off` |
 /// | `fault` | `bits:1e-6`, `host:3@1ms`, `power:3@1ms`, `cable:3@1ms`, with commas | none |
 pub(super) fn config(keys: &str) -> Result<ClusterConfig, String> {
     let mut pairs: Vec<Pair<'_>> = Vec::new();
@@ -50,9 +53,19 @@ pub(super) fn config(keys: &str) -> Result<ClusterConfig, String> {
         network: Config::new(wiring(&pairs)?),
         times: times(preset::pci_x_100()),
         faults: Vec::new(),
+        management: None,
     };
     pairs.iter().try_for_each(|pair| pair.apply(&mut built))?;
+    let algorithm = match built.network.routing {
+        Routing::DimensionOrder => Algorithm::Safe,
+        Routing::Shortest => Algorithm::Shortest,
+    };
+    built.management = built.management.map(|settings| Settings { algorithm, ..settings });
     built.network.check().map_err(|error| error.to_string())?;
+    if let Some(settings) = &built.management {
+        let nodes = built.network.wiring.nodes();
+        settings.check(nodes).map_err(|error| error.to_string())?;
+    }
     Ok(built)
 }
 
@@ -137,6 +150,17 @@ impl Pair<'_> {
             }
             "seed" => {
                 network.seed = self.value.parse().map_err(|_| self.wrong("a whole number"))?;
+            }
+            "manager" => {
+                let on = Settings::default();
+                built.management = match self.value {
+                    "on" => Some(on),
+                    "off" => None,
+                    node => {
+                        let node = node.parse().map_err(|_| self.wrong("on, off or a node"))?;
+                        Some(Settings { manager: node, ..on })
+                    }
+                };
             }
             "fault" => return self.faults(built),
             _ => {}

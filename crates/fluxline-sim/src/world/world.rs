@@ -25,7 +25,7 @@ use super::touched::Touched;
 use super::waking::Waking;
 use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Interconnect, Loss, Report};
+use crate::core::interconnect::{Counter, Interconnect, Loss, Report};
 use crate::fabric::adapter::{Counts, Hands, SendEnd};
 use crate::fabric::driver::Driver;
 use crate::{Agenda, Duration, Fingerprint, Instant};
@@ -272,6 +272,10 @@ where
 
     fn check_conservation(&self) -> Result<(), String> {
         self.wire.conserve()
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        self.wire.counters()
     }
 
     fn transactions_open(&self) -> usize {

@@ -1,9 +1,11 @@
 //! Nodes with a `Fabric` on an ATOLL network.
 
+use super::super::manager::{Managed, Settings};
 use super::super::{Config, ConfigError, Network};
 use crate::core::fault::{Fault, FaultKind};
+use crate::core::interconnect::Interconnect;
 use crate::fabric::courier::{Courier, Frame, Times};
-use crate::world::{Cluster, World};
+use crate::world::{Cluster, Platform, World};
 
 /// The nodes, their network and its faults.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,8 @@ pub struct ClusterConfig {
     pub times: Times,
     /// The faults.
     pub faults: Vec<Fault>,
+    /// The management; `None`: paths are fixed, and faults are not repaired.
+    pub management: Option<Settings>,
 }
 
 /// The name of the link.
@@ -25,9 +29,22 @@ impl ClusterConfig {
     /// # Errors
     /// A parameter of the network, or a fault that it cannot have.
     pub fn build(&self) -> Result<Cluster, ConfigError> {
-        let network = Network::<Frame>::new(self.network.clone())?;
-        let nodes = self.network.wiring.nodes();
-        let card = |node| Courier::<Network<Frame>>::new(node, self.times);
+        match self.management {
+            None => self.join(Network::<Frame>::new(self.network.clone())?),
+            Some(settings) => {
+                self.join(Managed::<Frame>::new(self.network.clone(), settings)?)
+            }
+        }
+    }
+
+    /// Joins the nodes by a network.
+    fn join<W>(&self, network: W) -> Result<Cluster, ConfigError>
+    where
+        W: Interconnect<Frame = Frame> + Send + 'static,
+        Courier<W>: Platform<Wire = W>,
+    {
+        let nodes = network.nodes();
+        let card = |node| Courier::<W>::new(node, self.times);
         let mut world = World::new(network, (0..nodes).map(card));
         for &fault in &self.faults {
             let (node, last) = (fault.kind.node(), nodes - 1);

@@ -127,6 +127,12 @@ impl Agent {
         self.routes().is_some_and(|table| table.is_safe)
     }
 
+    /// Returns the chip of the manager that it obeys.
+    #[must_use]
+    pub fn chief(&self) -> Option<Serial> {
+        self.sign.map(|sign| sign.chief)
+    }
+
     /// Returns the number of its last notice.
     #[must_use]
     pub fn number(&self) -> u32 {

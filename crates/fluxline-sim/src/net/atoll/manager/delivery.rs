@@ -29,7 +29,8 @@ impl<C: Cargo + Clone> Managed<C> {
             return Err(Refused { frame: cargo, why: Refusal::Never });
         }
         let driver = &mut self.drivers[node as usize];
-        if driver.open[usize::from(port)] >= self.settings.window {
+        let is_full = driver.open[usize::from(port)] >= self.settings.window;
+        if is_full || driver.is_stretched(target) {
             driver.has_refused = true;
             return Err(Refused { frame: cargo, why: Refusal::Full });
         }
@@ -146,15 +147,15 @@ impl<C: Cargo + Clone> Managed<C> {
 
     /// Makes the envelope of a message; one without a route ends.
     fn envelope_of(&mut self, node: u32, number: u64) -> Option<Envelope<C>> {
-        let flights = &self.drivers[node as usize].flights;
-        let flight = flights.get(&number).filter(|flight| flight.place == Place::Queued)?;
+        let driver = &self.drivers[node as usize];
+        let flight = driver.flights.get(&number).filter(|flight| flight.place == Place::Queued)?;
         let target = flight.cargo.target();
         let Some(path) = self.path_to(node, target) else {
             self.end(node, number, End::Lost);
             return None;
         };
-        let same = flights.values().filter(|other| other.cargo.target() == target);
-        let base = same.map(|other| other.sequence).min().unwrap_or(0);
+        let base = self.drivers[node as usize].base(target);
+        let flight = self.drivers[node as usize].flights.get(&number)?;
         let (port, sequence, cargo) = (flight.cargo.port(), flight.sequence, flight.cargo.clone());
         let content = Content::Message { number, sequence, base, cargo };
         Some(Envelope { from: node, path, port, content })

@@ -4,7 +4,7 @@ use super::entry::Task;
 use super::{Cargo, Entry, Managed};
 use crate::core::agenda::{Part, Schedule};
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
+use crate::core::interconnect::{Class, Counter, Interconnect, LinkUse, Refused, Report, SendId};
 
 /// Frames are messages. A send is done when its receiver has acknowledged it.
 impl<C: Cargo + Clone> Interconnect for Managed<C> {
@@ -86,5 +86,28 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
 
     fn hops(&self) -> u64 {
         self.network.hops()
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let counts = self.management();
+        let row = |name, value| Counter { name, value };
+        vec![
+            row("letters", counts.letters),
+            row("letter_bytes", counts.letter_bytes),
+            row("letters_dropped", counts.letters_dropped),
+            row("hellos", counts.hellos),
+            row("probes", counts.probes),
+            row("questions", counts.questions),
+            row("tables", counts.tables),
+            row("repeated", counts.repeated),
+            row("duplicates", counts.duplicates),
+            row("acknowledgements", counts.acknowledgements),
+            row("given_up", counts.given_up),
+            row("deadlocks", counts.deadlocks),
+            row("alarms_true", counts.alarms_true),
+            row("alarms_behind", counts.alarms_behind),
+            row("alarms_false", counts.alarms_false),
+            row("removed", counts.removed),
+        ]
     }
 }

@@ -207,12 +207,16 @@ impl<C: Cargo + Clone> Managed<C> {
             && living.all(|(node, _): (usize, _)| self.agents[node].routes().is_some())
     }
 
+    /// Returns the manager of the nodes that a node obeys, if it is known.
+    #[must_use]
+    pub fn manager_of(&self, node: u32) -> Option<&Manager> {
+        let chief = self.agents.get(node as usize)?.chief()?;
+        self.managers.get(&self.node_of(chief)?)
+    }
+
     /// Returns the signal of each link port.
     fn read_signals(&self) -> Vec<bool> {
         let ports = 0..self.network.config().wiring.nodes() * LINKS;
         ports.map(|port| self.network.is_link_up(port / LINKS, port % LINKS)).collect()
     }
 }
-
-#[cfg(test)]
-mod tests;

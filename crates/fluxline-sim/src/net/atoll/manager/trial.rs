@@ -47,7 +47,7 @@ pub enum Blow {
 
 /// A message of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct Delivery {
     /// The sender.
     pub from: u32,
     /// The receiver.
@@ -95,8 +95,8 @@ pub struct Trial {
     traffic: Traffic,
     draw: Draw,
     is_sending: bool,
-    letters: Vec<Letter>,
-    /// The letter of each send that is not over.
+    deliveries: Vec<Delivery>,
+    /// The delivery of each send that is not over.
     open: BTreeMap<SendId, usize>,
     /// Messages that a full queue turned away; they do not count.
     turned_away: u64,
@@ -120,7 +120,7 @@ impl Trial {
             traffic,
             draw: Draw::new(traffic.seed),
             is_sending: false,
-            letters: Vec::new(),
+            deliveries: Vec::new(),
             open: BTreeMap::new(),
             turned_away: 0,
             is_alive: vec![true; nodes],
@@ -135,8 +135,8 @@ impl Trial {
 
     /// Returns all messages.
     #[must_use]
-    pub fn letters(&self) -> &[Letter] {
-        &self.letters
+    pub fn deliveries(&self) -> &[Delivery] {
+        &self.deliveries
     }
 
     /// Returns the number of messages that found the queue of their sender full.
@@ -173,22 +173,22 @@ impl Trial {
     pub fn send(&mut self, from: u32, to: u32) {
         let parcel = Parcel {
             target: to,
-            port: (self.letters.len() % 4) as u8,
+            port: (self.deliveries.len() % 4) as u8,
             bytes: self.traffic.bytes,
-            number: self.letters.len() as u64,
+            number: self.deliveries.len() as u64,
         };
         let now = self.agenda.now();
         let (arrived_at, arrivals) = (None, 0);
-        let letter = Letter { from, to, sent_at: now, arrived_at, arrivals, end: None };
+        let delivery = Delivery { from, to, sent_at: now, arrived_at, arrivals, end: None };
         match self.network.send(from, parcel, &mut self.agenda) {
             Ok(send) => {
-                self.open.insert(send, self.letters.len());
-                self.letters.push(letter);
+                self.open.insert(send, self.deliveries.len());
+                self.deliveries.push(delivery);
             }
             Err(refused) if refused.why == crate::core::interconnect::Refusal::Full => {
                 self.turned_away += 1;
             }
-            Err(_) => self.letters.push(Letter { end: Some(SendEnd::Lost(now)), ..letter }),
+            Err(_) => self.deliveries.push(Delivery { end: Some(SendEnd::Lost(now)), ..delivery }),
         }
         self.follow();
     }
@@ -249,9 +249,9 @@ impl Trial {
                 Report::Received { node, class: _ } => {
                     let parcel = self.network.take(node, Class::Request, &mut self.agenda);
                     let Some(parcel) = parcel else { continue };
-                    let letter = &mut self.letters[parcel.number as usize];
-                    letter.arrivals += 1;
-                    letter.arrived_at.get_or_insert(self.agenda.now());
+                    let delivery = &mut self.deliveries[parcel.number as usize];
+                    delivery.arrivals += 1;
+                    delivery.arrived_at.get_or_insert(self.agenda.now());
                 }
                 Report::Done { send, .. } => self.end(send, SendEnd::Done),
                 Report::Lost { send, .. } => self.end(send, SendEnd::Lost(self.agenda.now())),
@@ -262,7 +262,7 @@ impl Trial {
 
     fn end(&mut self, send: SendId, end: SendEnd) {
         if let Some(index) = self.open.remove(&send) {
-            self.letters[index].end = Some(end);
+            self.deliveries[index].end = Some(end);
         }
     }
 
