@@ -18,6 +18,8 @@ mod explore;
 mod fabric;
 #[path = "atoll_manager/faults.rs"]
 mod faults;
+#[path = "atoll_manager/host_ports.rs"]
+mod host_ports;
 
 fn us(us: u64) -> Duration {
     Duration::from_us(us)

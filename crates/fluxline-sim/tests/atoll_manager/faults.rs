@@ -172,6 +172,7 @@ fn campaign(seed: u64, algorithm: Algorithm) -> Vec<Switch> {
         _ => random_wiring(&mut draw, 12),
     };
     let nodes = wiring.nodes();
+    println!("seed {seed}: {nodes} nodes, {algorithm:?}");
     let settings = Settings { algorithm, ..Settings::default() };
     let traffic = Traffic { bytes: draw.below(2000) as u32, every: us(100), seed };
     let mut trial = Trial::new(Config::new(wiring), settings, traffic).expect("a network");
@@ -182,6 +183,7 @@ fn campaign(seed: u64, algorithm: Algorithm) -> Vec<Switch> {
     for _ in 0..30 {
         trial.run_for(us(draw.below(6_000)));
         let blow = random_blow(&mut draw, &mut apart);
+        println!("{}: {blow:?}", trial.now());
         trial.strike(blow);
         apart.note(&trial);
     }
@@ -193,7 +195,10 @@ fn campaign(seed: u64, algorithm: Algorithm) -> Vec<Switch> {
     explore::compare(&trial, living);
     let together = all.iter().filter(|of| !apart.pairs.contains(&[of.from, of.to]));
     let bad: Vec<_> = together.clone().filter(|of| of.end != Some(SendEnd::Done)).collect();
-    assert!(bad.is_empty(), "{} of {}: {:?}", bad.len(), all.len(), bad[0]);
+    if let Some(bad) = bad.first() {
+        trial.network.log().for_each(|record| println!("{}: {:?}", record.at, record));
+        panic!("{bad:?}");
+    }
     assert!(all.iter().all(|of| of.end.is_some()), "every other one has an end, too");
     println!(
         "seed {seed}: {nodes} nodes, {} messages, {} of pairs that stayed joined, {} lost, {:?}",
@@ -208,14 +213,14 @@ fn campaign(seed: u64, algorithm: Algorithm) -> Vec<Switch> {
 #[test]
 fn in_random_campaigns_messages_between_joined_nodes_arrive_once_and_others_end() {
     let seed = test_seed!(500);
-    let mut all = Vec::new();
-    for seed in seed..seed + test_count!(12) {
+    let (mut all, seeds) = (Vec::new(), test_count!(12));
+    for seed in seed..seed + seeds {
         let algorithm = [Algorithm::Safe, Algorithm::Nue, Algorithm::Shortest][seed as usize % 3];
         all.extend(campaign(seed, algorithm));
     }
     let count = |kind| all.iter().filter(|&&switch| switch == kind).count();
     println!("{} running, {} stopped", count(Switch::Running), count(Switch::Stopped));
-    assert!(count(Switch::Running) > 0 && count(Switch::Stopped) > 0);
+    assert!(seeds < 10 || count(Switch::Running) > 0 && count(Switch::Stopped) > 0);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Cargo;
 use super::super::routes::Path;
+use super::envelope::Verdict;
 use super::letter::Letter;
 use crate::{Duration, Instant};
 
@@ -75,7 +76,7 @@ pub struct Driver<C> {
     next: BTreeMap<u32, u32>,
     received: BTreeMap<u32, Received>,
     /// Messages to acknowledge, by source.
-    owed: BTreeMap<u32, Vec<u64>>,
+    owed: BTreeMap<u32, Vec<Verdict>>,
 }
 
 impl<C> Default for Driver<C> {
@@ -138,14 +139,14 @@ impl<C> Driver<C> {
     }
 
     /// Notes an acknowledgement that is due. Returns true if it is the first for its source.
-    pub fn owe(&mut self, source: u32, message: u64) -> bool {
+    pub fn owe(&mut self, source: u32, verdict: Verdict) -> bool {
         let owed = self.owed.entry(source).or_default();
-        owed.push(message);
+        owed.push(verdict);
         owed.len() == 1
     }
 
     /// Takes the acknowledgements for a source: at most `most`. The rest stays.
-    pub fn take_owed(&mut self, source: u32, most: usize) -> Vec<u64> {
+    pub fn take_owed(&mut self, source: u32, most: usize) -> Vec<Verdict> {
         let Some(owed) = self.owed.get_mut(&source) else { return Vec::new() };
         let rest = owed.split_off(owed.len().min(most));
         let taken = std::mem::replace(owed, rest);

@@ -1,10 +1,11 @@
 //! A managed network as an [`Interconnect`].
 
 use super::entry::Task;
+use super::host_ports::PortName;
 use super::{Cargo, Entry, Managed};
 use crate::core::agenda::{Part, Schedule};
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Counter, Interconnect, LinkUse, Refused, Report, SendId};
+use crate::core::interconnect::{Class, Counter, Interconnect, LinkUse, Refusal, Refused, Report, SendId};
 
 /// Frames are messages. A send is done when its receiver has acknowledged it.
 impl<C: Cargo + Clone> Interconnect for Managed<C> {
@@ -26,6 +27,10 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
         frame: C,
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
+        // A port with an owner is used by `send_as` alone.
+        if !self.host_ports.is_open(PortName { node, port: frame.port() }) {
+            return Err(Refused { frame, why: Refusal::Never });
+        }
         self.take_message(node, frame, agenda)
     }
 
@@ -108,6 +113,7 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
             row("alarms_behind", counts.alarms_behind),
             row("alarms_false", counts.alarms_false),
             row("removed", counts.removed),
+            row("rejected", counts.rejected),
         ]
     }
 }

@@ -20,6 +20,7 @@ pub mod agent;
 pub mod driver;
 pub mod envelope;
 pub mod explore;
+pub mod host_ports;
 pub mod letter;
 pub mod map;
 pub mod master;
@@ -40,6 +41,7 @@ mod watch;
 mod work;
 
 pub use entry::Entry;
+pub use host_ports::{HostPort, HostPorts, PortError, PortName, Rejected};
 pub use map::{Map, MapEnd, MapNode, NodeState};
 pub use plan::Plan;
 pub use record::{Counts, Event, Record, Switch};
@@ -106,6 +108,9 @@ pub struct Managed<C> {
     counts: Counts,
     totals: Totals,
     log: Log,
+    host_ports: HostPorts,
+    /// Messages that host ports did not accept, oldest first.
+    rejected: VecDeque<Rejected>,
     /// True if a manager has ever begun.
     has_begun: bool,
 }
@@ -153,6 +158,8 @@ impl<C: Cargo + Clone> Managed<C> {
             counts: Counts::default(),
             totals: Totals::default(),
             log: Log::default(),
+            host_ports: HostPorts::new(nodes, network.config().seed),
+            rejected: VecDeque::new(),
             has_begun: false,
             network,
         };
@@ -185,6 +192,16 @@ impl<C: Cargo + Clone> Managed<C> {
     /// Returns the events at managers, oldest first.
     pub fn log(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.log.iter()
+    }
+
+    /// Returns the host ports, to assign them to processes.
+    pub fn host_ports(&mut self) -> &mut HostPorts {
+        &mut self.host_ports
+    }
+
+    /// Takes the oldest message that a host port did not accept.
+    pub fn next_rejected(&mut self) -> Option<Rejected> {
+        self.rejected.pop_front()
     }
 
     /// Returns the managers, by node. There are several while parts of the network are apart.

@@ -119,7 +119,9 @@ impl Mesh {
         let columns = spots.values().map(|spot| spot.column - column).max()? as u32 + 1;
         let nodes = rows * columns;
         let links = (rows - 1) * columns + (columns - 1) * rows;
-        if spots.len() as u32 != nodes || map.links().count() as u32 != links {
+        // Links between nodes that cannot be reached are on the map, too.
+        let found = map.links().filter(|[near, _]| spots.contains_key(&near.node)).count();
+        if spots.len() as u32 != nodes || found as u32 != links {
             return None;
         }
         let mut ids = vec![u32::MAX; nodes as usize];

@@ -39,6 +39,8 @@ pub struct Counts {
     pub alarms_false: u64,
     /// Messages that were removed from a blocked input.
     pub removed: u64,
+    /// Messages that a host port did not accept.
+    pub rejected: u64,
     /// From the beginning of deadlocks to the first alarm of each, in all.
     pub detection: Duration,
     /// The longest of these times.

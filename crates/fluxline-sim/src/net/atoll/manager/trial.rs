@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fluxline_core::random::Draw;
 
-use super::{Entry, Managed, Settings};
+use super::{Entry, HostPort, Managed, PortError, Settings};
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, Report, SendId};
 use crate::net::atoll::wiring::{LINKS, NONE};
@@ -149,6 +149,21 @@ impl Trial {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// Sends a message of a process by its host port.
+    ///
+    /// # Errors
+    /// Those of [`Managed::send_as`].
+    pub fn send_as(&mut self, port: HostPort, parcel: Parcel) -> Result<(), PortError> {
+        let number = self.deliveries.len() as u64;
+        let (from, to) = (port.name().node, parcel.target);
+        let send = self.network.send_as(port, Parcel { number, ..parcel }, &mut self.agenda)?;
+        let (sent_at, arrived_at, arrivals) = (self.agenda.now(), None, 0);
+        self.open.insert(send, self.deliveries.len());
+        self.deliveries.push(Delivery { from, to, sent_at, arrived_at, arrivals, end: None });
+        self.follow();
+        Ok(())
     }
 
     /// Lets all nodes send from now on.
