@@ -113,7 +113,7 @@ fn wrong_settings_are_refused_with_their_limits() {
     for (settings, says) in [
         (Settings { manager: 4, ..usual }, "give 0 to 3"),
         (Settings { hello_every: zero, ..usual }, "at least 1 ns"),
-        (Settings { misses: 9, ..usual }, "manager_misses must be above misses"),
+        (Settings { misses: 99, ..usual }, "manager_misses must be above misses"),
         (Settings { tries: 0, ..usual }, "above 0"),
     ] {
         let traffic = Traffic { bytes: 1, every: us(1), seed: 1 };

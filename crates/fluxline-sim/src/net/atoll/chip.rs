@@ -29,11 +29,10 @@ impl<C: Cargo> Network<C> {
         Some(Front { send: self.worms.get(packet.worm).send, first: packet.first })
     }
 
-    /// Returns the number of the message that comes through a link port, if one does.
+    /// Returns true if a message holds an input: its head has left, its tail has not.
     #[must_use]
-    pub fn message_at(&self, node: u32, port: u32) -> Option<u64> {
-        let worm = self.inputs[(node * PORTS + port) as usize].worm;
-        (worm != NONE).then(|| self.worms.get(worm).send)
+    pub fn is_held(&self, node: u32, input: u32) -> bool {
+        self.inputs[(node * PORTS + input) as usize].worm != NONE
     }
 
     /// Returns the number of heads that have left the crossbar of a node. Those of the management

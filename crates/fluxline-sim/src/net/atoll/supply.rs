@@ -35,6 +35,7 @@ impl<C: Cargo> Network<C> {
         }
         self.counts.sent += 1;
         let send = self.counts.sent;
+        let is_control = cargo.is_control();
         let worm = Worm {
             send,
             source: node,
@@ -46,7 +47,7 @@ impl<C: Cargo> Network<C> {
             packets: 0,
             path,
             hop: 0,
-            is_control: cargo.is_control(),
+            is_control,
             is_dead: false,
         };
         let number = self.worms.add(worm);
@@ -54,7 +55,10 @@ impl<C: Cargo> Network<C> {
             self.cargo.resize_with(number as usize + 1, || None);
         }
         self.cargo[number as usize] = Some(cargo);
-        self.ports[index].worms.push_back(number);
+        let waiting = &mut self.ports[index].worms;
+        // The management goes ahead of messages that have not begun.
+        let place = if is_control { waiting.len().min(1) } else { waiting.len() };
+        waiting.insert(place, number);
         if !self.ports[index].is_supplied {
             let now = self.ticks.from(agenda.now()).max(self.tick);
             let input = node * PORTS + LINKS + u32::from(port);

@@ -19,8 +19,8 @@ use crate::{Duration, Instant};
 pub struct ChipState {
     /// The link ports with a signal.
     pub has_signal: [bool; 4],
-    /// The message that holds each link input.
-    pub coming: [Option<u64>; 4],
+    /// The link inputs that a message holds or waits at.
+    pub is_busy: [bool; 4],
     /// True if the chip holds no message of a program.
     pub is_quiet: bool,
     /// Heads that have left its crossbar.
@@ -43,8 +43,6 @@ struct Port {
     neighbour: Option<Neighbour>,
     heard_at: Instant,
     skeptic: Skeptic,
-    /// The message that held the input at the last greeting.
-    coming: Option<u64>,
 }
 
 /// The part of an agent in the choice of a manager.
@@ -91,7 +89,6 @@ impl Agent {
             neighbour: None,
             heard_at: Instant::START,
             skeptic: Skeptic::new(settings.hold, settings.hold_max),
-            coming: None,
         };
         Agent {
             serial,
@@ -180,15 +177,13 @@ impl Agent {
         self.greet(now, acts);
     }
 
-    /// Finds neighbours that have said nothing for too long. One whose greetings may wait behind a
-    /// long message is not silent.
+    /// Finds neighbours that have said nothing for too long. One whose greetings may wait for other
+    /// messages on the link is not silent.
     fn find_silent(&mut self, chip: &ChipState, now: Instant) -> bool {
         let patience = self.settings.hello_every.times(self.settings.misses.into());
         let mut has_changed = false;
-        for (port, coming) in self.ports.iter_mut().zip(chip.coming) {
-            let is_blocked = coming.is_some() && port.coming == coming;
-            port.coming = coming;
-            if is_blocked {
+        for (port, is_busy) in self.ports.iter_mut().zip(chip.is_busy) {
+            if is_busy {
                 port.heard_at = now;
             }
             let is_overdue = now.since(port.heard_at) > patience;
@@ -295,7 +290,7 @@ impl Agent {
                         probe: *probe,
                         serial: self.serial,
                         arrival,
-                        has_signal: chip.has_signal,
+                        has_signal: self.promising(chip),
                         number: self.number,
                     };
                     acts.push(Act::Post(letter.answer(Body::Found(found))));
@@ -304,6 +299,13 @@ impl Agent {
             Body::Ask(ask) => self.obey(ask, letter, chip, acts),
             Body::Found(_) | Body::Reply(_) => acts.push(Act::ForManager(letter.body.clone())),
         }
+    }
+
+    /// Returns the ports that are worth a probe: they have a signal, and are not known as silent.
+    #[must_use]
+    pub fn promising(&self, chip: &ChipState) -> [bool; 4] {
+        let of = |port: usize| chip.has_signal[port] && self.ports[port].link != Link::Silent;
+        [0, 1, 2, 3].map(of)
     }
 
     fn hello(&mut self, hello: &Hello, number: u8, now: Instant, acts: &mut Vec<Act>) {

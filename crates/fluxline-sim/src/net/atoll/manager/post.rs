@@ -16,9 +16,9 @@ impl<C: Cargo + Clone> Managed<C> {
         let ports = [0, 1, 2, 3];
         ChipState {
             has_signal: ports.map(|port| self.network.is_link_up(node, port)),
-            coming: ports.map(|input| {
-                let front = self.network.front(Held { node, input }).map(|front| front.send);
-                self.network.message_at(node, input).or(front)
+            is_busy: ports.map(|input| {
+                let has_front = self.network.front(Held { node, input }).is_some();
+                has_front || self.network.is_held(node, input)
             }),
             is_quiet: self.network.is_quiet(node),
             heads: self.network.heads(node),

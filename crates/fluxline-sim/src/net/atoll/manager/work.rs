@@ -73,7 +73,7 @@ impl<C: Cargo + Clone> Managed<C> {
 
     fn own_chip(&self, node: u32) -> Chip {
         let agent = &self.agents[node as usize];
-        let has_signal = self.chip(node).has_signal;
+        let has_signal = agent.promising(&self.chip(node));
         Chip { serial: agent.serial(), has_signal, number: agent.number() }
     }
 
