@@ -204,7 +204,9 @@ fn exploration() -> Result<(), ConfigError> {
 }
 
 fn deadlocks() -> Result<(), ConfigError> {
-    println!("\n4 x 4 torus, free source routing (shortest paths), 2000 bytes, 50 ms, {SEEDS} seeds");
+    println!(
+        "\n4 x 4 torus, free source routing (shortest paths), 2000 bytes, 50 ms, {SEEDS} seeds"
+    );
     println!(
         "| MB/s a node | messages | deadlocks | true alarms | behind a circle | false | removed | \
          repeated | lost | doubled | detection, mean (longest) [us] |"

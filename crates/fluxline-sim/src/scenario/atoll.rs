@@ -11,8 +11,7 @@ use crate::{Clock, Duration};
 
 const FAULT: &str = "bits:1e-6, host:3@1ms, power:3@1ms, cable:3@1ms or repair:3@2ms, joined by \
                      commas";
-const KEYS: &str =
-    "grid, torus, ring, full, clock, cable, routing, bus, seed, fault, manager";
+const KEYS: &str = "grid, torus, ring, full, clock, cable, routing, bus, seed, fault, manager";
 
 /// Returns the keys of an ATOLL URL; `None`: the URL is for another network.
 pub(super) fn keys_of(url: &str) -> Option<&str> {

@@ -125,7 +125,8 @@ impl Apart {
         for node in 0..self.nodes {
             for port in 0..4 {
                 let since = &mut self.up_since[(node * 4 + port) as usize];
-                *since = if chips.is_link_up(node, port) { since.or(Some(trial.now())) } else { None };
+                *since =
+                    if chips.is_link_up(node, port) { since.or(Some(trial.now())) } else { None };
             }
         }
         for from in 0..self.nodes {
@@ -153,7 +154,7 @@ impl Apart {
 fn random_blow(draw: &mut Draw, apart: &mut Apart) -> Blow {
     let (node, port) = (draw.below(apart.nodes.into()) as u32, draw.below(4) as u32);
     match draw.below(24) {
-        0 if apart.dead.len() < 3 => {
+        0 if apart.dead.len() < 3.min(apart.nodes as usize - 1) => {
             apart.dead.insert(node);
             if draw.chance(0.5) { Blow::Power(node) } else { Blow::Host(node) }
         }

@@ -31,9 +31,7 @@ impl ClusterConfig {
     pub fn build(&self) -> Result<Cluster, ConfigError> {
         match self.management {
             None => self.join(Network::<Frame>::new(self.network.clone())?),
-            Some(settings) => {
-                self.join(Managed::<Frame>::new(self.network.clone(), settings)?)
-            }
+            Some(settings) => self.join(Managed::<Frame>::new(self.network.clone(), settings)?),
         }
     }
 

@@ -269,13 +269,7 @@ impl Agent {
     }
 
     /// Takes a letter that has reached its end at this chip.
-    pub fn take(
-        &mut self,
-        letter: &Letter,
-        chip: &ChipState,
-        now: Instant,
-        acts: &mut Vec<Act>,
-    ) {
+    pub fn take(&mut self, letter: &Letter, chip: &ChipState, now: Instant, acts: &mut Vec<Act>) {
         let arrival = letter.back.last().copied();
         match &letter.body {
             Body::Hello(hello) => {

@@ -75,8 +75,7 @@ impl<C: Cargo + Clone> Managed<C> {
     /// Returns true if a node has routes now, and none to a target.
     fn lacks_route(&self, node: u32, target: u32) -> bool {
         let table = self.agents[node as usize].routes();
-        node != target
-            && table.is_some_and(|table| !table.rows.contains_key(&Serial::of(target)))
+        node != target && table.is_some_and(|table| !table.rows.contains_key(&Serial::of(target)))
     }
 
     /// Looks at a message again when it may have waited too long for a route.
@@ -230,12 +229,7 @@ impl<C: Cargo + Clone> Managed<C> {
         agenda.schedule(due, Entry::Node { node, task: Task::Repeat(message) });
     }
 
-    fn received(
-        &mut self,
-        node: u32,
-        envelope: Envelope<C>,
-        agenda: &mut impl Schedule<Entry>,
-    ) {
+    fn received(&mut self, node: u32, envelope: Envelope<C>, agenda: &mut impl Schedule<Entry>) {
         let Envelope { from, content, .. } = envelope;
         if !self.is_alive[node as usize] {
             return;
@@ -289,12 +283,7 @@ impl<C: Cargo + Clone> Managed<C> {
     }
 
     /// Repeats a message that is overdue, or ends it.
-    pub(super) fn repeat(
-        &mut self,
-        node: u32,
-        message: u64,
-        agenda: &mut impl Schedule<Entry>,
-    ) {
+    pub(super) fn repeat(&mut self, node: u32, message: u64, agenda: &mut impl Schedule<Entry>) {
         let now = agenda.now();
         let has_routes = self.agents[node as usize].routes().is_some();
         let driver = &mut self.drivers[node as usize];
@@ -344,12 +333,7 @@ impl<C: Cargo + Clone> Managed<C> {
     }
 
     /// Ends a message at its sender.
-    pub(super) fn end(
-        &mut self,
-        node: u32,
-        message: u64,
-        end: End,
-    ) {
+    pub(super) fn end(&mut self, node: u32, message: u64, end: End) {
         let driver = &mut self.drivers[node as usize];
         let Some(flight) = driver.flights.remove(&message) else { return };
         driver.open[usize::from(flight.cargo.port())] -= 1;

@@ -195,8 +195,7 @@ mod tests {
             }
             let index = draw.below(open.len() as u64) as usize;
             let base = *open.iter().min().expect("some");
-            *new.entry(open[index]).or_insert(0) +=
-                u32::from(driver.receive(7, open[index], base));
+            *new.entry(open[index]).or_insert(0) += u32::from(driver.receive(7, open[index], base));
             if draw.chance(0.5) {
                 open.swap_remove(index);
             } else if draw.chance(0.05) {

@@ -54,7 +54,8 @@ impl<C: Cargo + Clone> Managed<C> {
     /// Lets agents notice changed signals of their links.
     fn follow_signals(&mut self, agenda: &mut impl Schedule<Entry>) {
         let signals = self.read_signals();
-        let changed = (0..).zip(signals.iter().zip(&self.signals)).filter(|(_, (new, old))| new != old);
+        let changed =
+            (0..).zip(signals.iter().zip(&self.signals)).filter(|(_, (new, old))| new != old);
         let mut nodes: Vec<u32> = changed.map(|(port, _): (u32, _)| port / LINKS).collect();
         nodes.dedup();
         for node in nodes {

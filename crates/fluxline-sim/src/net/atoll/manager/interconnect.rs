@@ -5,7 +5,9 @@ use super::host_ports::PortName;
 use super::{Cargo, Entry, Managed};
 use crate::core::agenda::{Part, Schedule};
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Counter, Interconnect, LinkUse, Refusal, Refused, Report, SendId};
+use crate::core::interconnect::{
+    Class, Counter, Interconnect, LinkUse, Refusal, Refused, Report, SendId,
+};
 
 /// Frames are messages. A send is done when its receiver has acknowledged it.
 impl<C: Cargo + Clone> Interconnect for Managed<C> {

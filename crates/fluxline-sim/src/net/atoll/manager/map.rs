@@ -28,6 +28,8 @@ pub struct MapNode {
     pub ends: [Option<MapEnd>; 4],
     /// The number of the newest notice that the map contains.
     pub number: u32,
+    /// Its links that ended because a neighbour heard nothing from it.
+    pub silent_links: u8,
 }
 
 /// An end of a link on the map.
@@ -98,9 +100,10 @@ impl Map {
         let id = *self.ids.entry(serial).or_insert(next);
         if id == next {
             let (state, ends) = (NodeState::Present, [None; 4]);
-            self.nodes.push(MapNode { serial, state, ends, number: 0 });
+            self.nodes.push(MapNode { serial, state, ends, number: 0, silent_links: 0 });
         }
-        self.nodes[id as usize].state = NodeState::Present;
+        let node = &mut self.nodes[id as usize];
+        (node.state, node.silent_links) = (NodeState::Present, 0);
         id
     }
 
@@ -115,6 +118,7 @@ impl Map {
         self.cut(far);
         self.nodes[near.node as usize].ends[usize::from(near.port)] = Some(far);
         self.nodes[far.node as usize].ends[usize::from(far.port)] = Some(near);
+        self.nodes[far.node as usize].silent_links = 0;
     }
 
     /// Removes the link at an end. Returns true if there was one.
@@ -163,8 +167,13 @@ impl Map {
         let found = match link {
             Link::Up(neighbour) => neighbour,
             Link::New => return Change::No,
-            Link::Down | Link::Silent => {
-                return if self.cut(near) { Change::Links } else { Change::No };
+            Link::Down => return if self.cut(near) { Change::Links } else { Change::No },
+            Link::Silent => {
+                self.cut(near);
+                if let Some(far) = known {
+                    self.suspect(far.node);
+                }
+                return if known.is_some() { Change::Links } else { Change::No };
             }
         };
         let is_present = |id: &u32| self.nodes[*id as usize].state == NodeState::Present;
@@ -177,6 +186,17 @@ impl Map {
         }
         self.join(near, far);
         Change::Links
+    }
+
+    /// Counts a link on which a node is silent. With half of its links, its agent is dead: letters
+    /// must not go through it.
+    fn suspect(&mut self, id: u32) {
+        let node = &mut self.nodes[id as usize];
+        node.silent_links += 1;
+        let others = node.ends.iter().flatten().count();
+        if usize::from(node.silent_links) >= others && node.state == NodeState::Present {
+            self.silence(id);
+        }
     }
 
     /// Marks nodes that no link joins to `from`. Returns true if one was present before.

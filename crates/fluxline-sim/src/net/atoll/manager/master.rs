@@ -223,12 +223,7 @@ impl Manager {
     }
 
     /// Begins a round: an order for each agent.
-    fn ask(
-        &mut self,
-        order: impl Fn(&Map, u32) -> Order,
-        now: Instant,
-        acts: &mut Vec<Act>,
-    ) {
+    fn ask(&mut self, order: impl Fn(&Map, u32) -> Order, now: Instant, acts: &mut Vec<Act>) {
         self.round = Round { number: self.round.number + 1, ..Round::default() };
         let (number, chief) = (self.round.number, self.serial);
         let Some(own) = self.map.id_of(chief) else { return };

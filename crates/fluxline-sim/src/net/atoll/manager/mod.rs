@@ -60,8 +60,8 @@ use watch::{Exact, Watch};
 
 use super::wiring::LINKS;
 use super::{Cargo, Config, ConfigError, Network};
-use crate::core::interconnect::Report;
 use crate::Instant;
+use crate::core::interconnect::Report;
 
 /// Messages that wait at a port of a chip. A choice: the driver keeps the others, so that new
 /// routes count for them, and letters pass them.

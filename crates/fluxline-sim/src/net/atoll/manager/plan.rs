@@ -125,10 +125,8 @@ impl Mesh {
             return None;
         }
         let mut ids = vec![u32::MAX; nodes as usize];
-        let place =
-            |spot: &Spot| (spot.row - row) as u32 * columns + (spot.column - column) as u32;
-        let index: BTreeMap<u32, u32> =
-            spots.iter().map(|(&id, spot)| (id, place(spot))).collect();
+        let place = |spot: &Spot| (spot.row - row) as u32 * columns + (spot.column - column) as u32;
+        let index: BTreeMap<u32, u32> = spots.iter().map(|(&id, spot)| (id, place(spot))).collect();
         index.iter().for_each(|(&id, &place)| ids[place as usize] = id);
         if ids.contains(&u32::MAX) {
             return None;

@@ -26,12 +26,7 @@ impl<C: Cargo + Clone> Managed<C> {
     }
 
     /// Sends a letter one chip further, or to the agent of this node.
-    pub(super) fn post(
-        &mut self,
-        node: u32,
-        letter: Letter,
-        agenda: &mut impl Schedule<Entry>,
-    ) {
+    pub(super) fn post(&mut self, node: u32, letter: Letter, agenda: &mut impl Schedule<Entry>) {
         let Some(port) = letter.next_port() else {
             return self.hand_over(node, letter, agenda);
         };

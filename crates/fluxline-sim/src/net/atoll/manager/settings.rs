@@ -78,7 +78,7 @@ impl Default for Settings {
             drain_max: Duration::from_us(100_000),
             dead_after: Duration::from_us(1_000),
             repeat_after: Duration::from_us(1_000),
-            tries: 12,
+            tries: 64,
             ack_delay: Duration::from_us(10),
             patience: Duration::from_us(200_000),
             window: 64,

@@ -78,12 +78,7 @@ impl<C: Cargo + Clone> Managed<C> {
     }
 
     /// Does what an agent or a manager asks for, and what follows from it.
-    pub(super) fn follow(
-        &mut self,
-        node: u32,
-        acts: Vec<Act>,
-        agenda: &mut impl Schedule<Entry>,
-    ) {
+    pub(super) fn follow(&mut self, node: u32, acts: Vec<Act>, agenda: &mut impl Schedule<Entry>) {
         let mut acts = std::collections::VecDeque::from(acts);
         while let Some(act) = acts.pop_front() {
             let mut more = Vec::new();
@@ -133,8 +128,7 @@ impl<C: Cargo + Clone> Managed<C> {
         }
         // Chips lose their patience at different times: one of a circle is enough.
         let serial = u64::from(self.agents[node as usize].serial().0 % 64);
-        let patience =
-            dead_after + crate::Duration::from_ps(dead_after.as_ps() / 64 * serial);
+        let patience = dead_after + crate::Duration::from_ps(dead_after.as_ps() / 64 * serial);
         let alarms = self.watches[node as usize].look(node, &self.network, patience, now);
         for alarm in &alarms {
             alarm.count(&self.network, &mut self.exact, now, &mut self.counts);
