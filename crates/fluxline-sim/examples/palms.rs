@@ -150,11 +150,11 @@ fn note_manager(trial: &Trial, at: Instant, end: Instant, row: &mut Row) {
     let knows = |event: &Event| matches!(event, Event::News(_) | Event::Began);
     let known = log().find(|of| knows(&of.event)).map(|of| of.at);
     row.detected.extend(known.map(|known| us(known.since(at))));
-    let last = log().filter_map(|of| match of.event {
+    let mut all = log().filter_map(|of| match of.event {
         Event::Installed { switch, .. } => Some((of.at, switch)),
         _ => None,
     });
-    if let Some((installed, switch)) = last.last() {
+    if let Some((installed, switch)) = all.next_back() {
         row.routed.push(us(installed.since(at)));
         row.switches.push(switch);
     }

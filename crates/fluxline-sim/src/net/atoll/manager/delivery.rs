@@ -92,7 +92,7 @@ impl<C: Cargo + Clone> Managed<C> {
                 let content = Content::Letter(letter);
                 let (path, port) = (Managed::<C>::one_link(port as u8), port as u8);
                 let envelope = Envelope { from: node, path, port, content };
-                if let Err(back) = self.give(node, envelope, agenda) {
+                if let Given::NoRoom(back) = self.give(node, envelope, agenda) {
                     if let Content::Letter(letter) = back.content {
                         self.drivers[node as usize].letters[usize::from(port)].push_front(letter);
                     }
@@ -113,12 +113,11 @@ impl<C: Cargo + Clone> Managed<C> {
         node: u32,
         envelope: Envelope<C>,
         agenda: &mut impl Schedule<Entry>,
-    ) -> Result<Option<SendId>, Envelope<C>> {
+    ) -> Given<C> {
         match self.network.send(node, envelope, &mut Part::<_, Entry>::of(agenda)) {
-            Ok(send) => Ok(Some(send)),
-            Err(Refused { frame, why: Refusal::Full }) => Err(frame),
-            // The node has lost its power, or the port has no cable.
-            Err(_) => Ok(None),
+            Ok(send) => Given::Taken(send),
+            Err(Refused { frame, why: Refusal::Full }) => Given::NoRoom(frame),
+            Err(_) => Given::Never,
         }
     }
 
@@ -131,8 +130,13 @@ impl<C: Cargo + Clone> Managed<C> {
             let Some(envelope) = envelope else { continue };
             let path = envelope.path;
             let sent = self.give(node, envelope, agenda);
-            match (item, sent) {
-                (Item::Message(message), Ok(send)) => {
+            let send = match sent {
+                Given::NoRoom(back) => return self.put_back(node, port, item, back),
+                Given::Taken(send) => Some(send),
+                Given::Never => None,
+            };
+            match item {
+                Item::Message(message) => {
                     let driver = &mut self.drivers[node as usize];
                     let Some(flight) = driver.flights.get_mut(&message) else { continue };
                     flight.tries += 1;
@@ -142,21 +146,22 @@ impl<C: Cargo + Clone> Managed<C> {
                         self.sent.insert(send, Sent { node, message });
                     }
                 }
-                (Item::Acknowledge(_), Ok(_)) => self.counts.acknowledgements += 1,
-                (item, Err(back)) => {
-                    if let (Item::Acknowledge(source), Content::Acknowledgement(verdicts)) =
-                        (&item, back.content)
-                    {
-                        let driver = &mut self.drivers[node as usize];
-                        verdicts.into_iter().for_each(|verdict| {
-                            driver.owe(*source, verdict);
-                        });
-                    }
-                    self.drivers[node as usize].items[port].push_front(item);
-                    return;
-                }
+                Item::Acknowledge(_) => self.counts.acknowledgements += 1,
             }
         }
+    }
+
+    /// Puts an item back that the chip has no room for.
+    fn put_back(&mut self, node: u32, port: usize, item: Item, back: Envelope<C>) {
+        let driver = &mut self.drivers[node as usize];
+        if let (Item::Acknowledge(source), Content::Acknowledgement(verdicts)) =
+            (&item, back.content)
+        {
+            verdicts.into_iter().for_each(|verdict| {
+                driver.owe(*source, verdict);
+            });
+        }
+        driver.items[port].push_front(item);
     }
 
     /// Returns the path to a node by the routes in use.
@@ -353,6 +358,16 @@ impl<C: Cargo + Clone> Managed<C> {
             }
         }
     }
+}
+
+/// The answer of a chip to a message.
+enum Given<C> {
+    /// It has the message.
+    Taken(SendId),
+    /// There is no room now; the message comes back.
+    NoRoom(Envelope<C>),
+    /// The node has lost its power, or the port has no cable.
+    Never,
 }
 
 /// The end of a message at its sender.

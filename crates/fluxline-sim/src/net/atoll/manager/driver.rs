@@ -31,7 +31,7 @@ pub struct Flight<C> {
     pub place: Place,
     /// The path of the last departure.
     pub path: Path,
-    /// Departures.
+    /// The number of departures.
     pub tries: u32,
     /// The time since which it is queued.
     pub since: Instant,
@@ -113,8 +113,8 @@ impl<C> Driver<C> {
         same.map(|flight| flight.sequence).min().unwrap_or(next)
     }
 
-    /// Returns true if so many later messages for a target are over that its oldest one must end
-    /// first: the receiver remembers all that came behind it.
+    /// Returns true if the oldest message for a target must end before a new one begins: the
+    /// receiver remembers all that came behind it.
     #[must_use]
     pub fn is_stretched(&self, target: u32) -> bool
     where

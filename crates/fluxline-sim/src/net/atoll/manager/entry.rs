@@ -2,7 +2,6 @@
 
 use super::super::Entry as ChipEntry;
 use super::act::Why;
-use crate::world::Due;
 
 /// An entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +70,5 @@ impl crate::Entry for Entry {
                 Task::Acknowledge(_) => 9,
             },
         }
-    }
-}
-
-impl<S> From<Entry> for Due<Entry, S> {
-    fn from(entry: Entry) -> Due<Entry, S> {
-        Due::Wire(entry)
     }
 }

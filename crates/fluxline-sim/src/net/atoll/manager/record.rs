@@ -25,7 +25,7 @@ pub struct Counts {
     pub repeated: u64,
     /// Messages that arrived again and were dropped.
     pub duplicates: u64,
-    /// Acknowledgements.
+    /// Messages with acknowledgements.
     pub acknowledgements: u64,
     /// Messages that ended at their sender without an acknowledgement.
     pub given_up: u64,
