@@ -78,8 +78,8 @@ fn a_put_to_a_node_without_power_ends_as_flushed() {
 fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
     for (url, says) in [
         ("sim:atollo", "write sim:sci, sim:atoll or sim:ethernet"),
-        ("sim:atoll?grid=2x2&", "the keys are grid, torus"),
-        ("sim:atoll?nodes=4", "the keys are grid, torus"),
+        ("sim:atoll?grid=2x2&", "its keys are grid, torus"),
+        ("sim:atoll?nodes=4", "its keys are grid, torus"),
         ("sim:atoll?grid=2x2&grid=2x2", "grid is given twice"),
         ("sim:atoll?grid=2x2&ring=4", "give grid or ring, not both"),
         ("sim:atoll?grid=4", "COLUMNSxROWS"),
@@ -98,7 +98,7 @@ fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         ("sim:atoll?fault=host:3@1", "host:3@1ms"),
         ("sim:atoll?fault=host:99@1ms", "nodes are 0 to 15"),
         ("sim:atoll?fault=restart:3@1ms", "cannot start again"),
-        ("sim:atoll?fault=cut:3-4@1ms", "write cable:3@1ms"),
+        ("sim:atoll?fault=cut:3-4@1ms", "two nodes with a cable"),
     ] {
         let error = Cluster::open(url).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(says) && !error.contains('\n'), "{url}: {error}");

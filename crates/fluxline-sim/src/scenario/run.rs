@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::atoll::Errors;
 use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
 use crate::core::dump::Dump;
 use crate::core::fault::{Fault, FaultKind};
@@ -13,9 +14,9 @@ use crate::load::loaded::SOURCE_MESSAGES;
 use crate::load::sweep::{Criterion, Limits, Outcome, Precision, measure_to, saturation};
 use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workload};
 use crate::load::{Carrier, Loaded, Settings};
-use crate::net::ethernet;
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
+use crate::net::{atoll, ethernet};
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
 
 /// A network also counts as saturated if the latency is this multiple of that at the lightest load.
@@ -53,6 +54,7 @@ impl Scenario {
         match self.network.kind {
             Kind::Ethernet => self.ethernet.bits_per_s() as f64 / 8.0,
             kind if kind.is_sci() => self.sci_config(self.seed).clock.hertz() as f64 * 2.0,
+            kind if kind.is_atoll() => self.atoll.hertz() as f64,
             _ => self.network.routers().link_bytes_per_s(),
         }
     }
@@ -145,6 +147,14 @@ impl Scenario {
             let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
             return Ok(work.on(&mut model, &mut agenda));
         }
+        if self.network.kind.is_atoll() {
+            let mut agenda = Agenda::default();
+            let network = atoll::Network::new(self.atoll_config()?);
+            let network = network.map_err(|error| refused(&error))?;
+            let carrier = atoll::Processes { ports: self.atoll.ports };
+            let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
+            return Ok(work.on(&mut model, &mut agenda));
+        }
         let mut agenda = Agenda::default();
         let network = router::Network::new(self.network.routers());
         let network = network.map_err(|error| refused(&error))?;
@@ -174,6 +184,12 @@ impl Scenario {
         let faults = ethernet::Faults { bit_error_rate: self.faults.bit_error_rate, loss: 0.0 };
         let nodes = self.network.node_count() as u32;
         self.ethernet.config(nodes, faults, self.seed).map_err(Refused)
+    }
+
+    /// Returns the configuration of kinds `atoll-…`.
+    pub(super) fn atoll_config(&self) -> Result<atoll::Config, Refused> {
+        let errors = Errors { bit_error_rate: self.faults.bit_error_rate, seed: self.seed };
+        self.atoll.config(&self.network, errors).map_err(Refused)
     }
 
     /// A trace is measured from its start, until some time after its last message.

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use super::atoll;
+use super::atoll::{atoll_keys, is_atoll};
 use super::ethernet::{Described, ethernet_keys};
-use super::url_parts::{Keys, keys_behind};
+use super::url_parts::{Keys, UrlFaults, keys_behind};
 use crate::Duration;
 use crate::core::dump;
-use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
@@ -53,10 +52,11 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
-        if atoll::keys_of(url).is_some() {
-            return Ok(cluster);
-        }
-        let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
+        let keys = match url {
+            url if is_ethernet(url) => ethernet_keys(url)?,
+            url if is_atoll(url) => atoll_keys(url)?,
+            url => keys_of(url)?,
+        };
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
             let begun = begun.map_err(|error| OpenError::Dump {
@@ -115,8 +115,8 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
         let config = Kind::Ethernet(Box::new(config));
         return Ok(Description { nodes: nodes as usize, seed, config });
     }
-    if let Some(keys) = atoll::keys_of(url) {
-        let config = atoll::config(keys).map_err(OpenError::Atoll)?;
+    if is_atoll(url) {
+        let config = super::atoll::describe(url)?.cluster()?;
         let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
         return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
     }
@@ -134,7 +134,7 @@ fn config(url: &str) -> Result<Config, OpenError> {
     let topology = keys.topology()?;
     let nodes = keys.nodes(&topology)?;
     let seed = keys.number("seed", 1, "a whole number")?;
-    let faults = keys.faults()?;
+    let faults = keys.faults(FAULT)?;
     let (host, crossover) = keys.host()?;
     let most = crate::world::OPERATION_BYTES_MAX;
     let expected = "how many bytes, at most 16777216";
@@ -149,13 +149,6 @@ fn config(url: &str) -> Result<Config, OpenError> {
 
 fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:sci", KEYS)
-}
-
-#[derive(Debug, Default)]
-struct Faults {
-    bits: f64,
-    loss: f64,
-    list: Vec<Fault>,
 }
 
 impl Keys<'_> {
@@ -224,7 +217,7 @@ impl Keys<'_> {
         nodes: usize,
         topology: &Option<Topology>,
         seed: u64,
-        faults: &Faults,
+        faults: &UrlFaults,
     ) -> Result<Link, OpenError> {
         let preset = match self.find("model") {
             None => Preset::default(),
@@ -248,25 +241,6 @@ impl Keys<'_> {
         let faults = sci::Faults { bit_error_rate: faults.bits, seed };
         Ok(Link::Network(sci::Config { faults, ..network }))
     }
-
-    fn faults(&self) -> Result<Faults, OpenError> {
-        let mut faults = Faults::default();
-        let wrong = || self.refused("fault", FAULT);
-        let Some(text) = self.find("fault") else { return Ok(faults) };
-        for part in text.split(',') {
-            let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
-            match kind {
-                "bits" => faults.bits = chance(value, 0.01).ok_or_else(wrong)?,
-                "loss" => faults.loss = chance(value, 0.9).ok_or_else(wrong)?,
-                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
-            }
-        }
-        Ok(faults)
-    }
-}
-
-fn chance(text: &str, most: f64) -> Option<f64> {
-    text.parse().ok().filter(|of| (0.0..=most).contains(of))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ mod motion;
 mod state;
 mod supply;
 
-pub use cargo::{Cargo, Parcel, Worms};
+pub use cargo::{Cargo, Parcel, Processes, Sent, Worms};
 pub use config::Config;
 pub use deadlock::Deadlock;
 pub use error::ConfigError;

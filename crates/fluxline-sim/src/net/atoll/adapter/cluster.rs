@@ -1,6 +1,6 @@
 //! Nodes with a `Fabric` on an ATOLL network.
 
-use super::super::{Config, ConfigError, Network};
+use super::super::{Config, ConfigError, Network, Wiring};
 use crate::core::fault::{Fault, FaultKind};
 use crate::fabric::courier::{Courier, Frame, Times};
 use crate::world::{Cluster, World};
@@ -30,12 +30,12 @@ impl ClusterConfig {
         let card = |node| Courier::<Network<Frame>>::new(node, self.times);
         let mut world = World::new(network, (0..nodes).map(card));
         for &fault in &self.faults {
-            let (node, last) = (fault.kind.node(), nodes - 1);
+            let (node, last) = (fault.kind.last_node(), nodes - 1);
             if node >= nodes {
                 let text = format!("a fault names node {node}, but nodes are 0 to {last}");
                 return Err(ConfigError(text));
             }
-            if let Some(reason) = lacks(fault.kind) {
+            if let Some(reason) = lacks(fault.kind, &self.network.wiring) {
                 return Err(ConfigError(reason.to_owned()));
             }
             world.plan_fault(fault);
@@ -45,13 +45,15 @@ impl ClusterConfig {
 }
 
 /// Returns the reason why a fault is not possible on ATOLL, if it is not.
-fn lacks(kind: FaultKind) -> Option<&'static str> {
+fn lacks(kind: FaultKind, wiring: &Wiring) -> Option<&'static str> {
     match kind {
         FaultKind::Restart(_) => {
             Some("a node on ATOLL cannot start again; leave restart out, or use sim:ethernet")
         }
-        FaultKind::CutLink { .. } | FaultKind::MendLink { .. } => {
-            Some("cut and mend are for links between routers; on ATOLL write cable:3@1ms")
+        FaultKind::CutLink { from, to } | FaultKind::MendLink { from, to }
+            if !wiring.are_joined(from, to) =>
+        {
+            Some("cut and mend need two nodes with a cable, such as cut:0-1@1ms")
         }
         _ => None,
     }
