@@ -179,7 +179,8 @@ impl Graph {
         let mut all: Vec<Middle> = (0..self.nodes()).map(|node| self.middle(node)).collect();
         all.sort();
         let best = all.first().map(|of| of.farthest);
-        let best = all.iter().take_while(|of| Some(of.farthest) == best && of.reaches == all[0].reaches);
+        let best =
+            all.iter().take_while(|of| Some(of.farthest) == best && of.reaches == all[0].reaches);
         best.map(|of| of.node).collect()
     }
 

@@ -62,8 +62,8 @@ pub fn layers(graph: &Graph, most: u8) -> Result<Routes, String> {
             let mut found = search.run(&mut kept, target, nearer);
             found.retain(is_open);
             search.keep(&mut kept, &found);
-            is_complete &= (0..graph.nodes())
-                .all(|of| !is_open(of) || links(of) == NONE || found.has(of));
+            is_complete &=
+                (0..graph.nodes()).all(|of| !is_open(of) || links(of) == NONE || found.has(of));
             for source in (0..nodes).filter(|&source| found.has(source as u32)) {
                 chosen[target as usize * nodes + source] = layer;
             }

@@ -125,7 +125,11 @@ impl<'a> Search<'a> {
             return true;
         }
         let fits = kept.add(turn);
-        if fits { self.added.push(turn) } else { self.rejected.push(turn) }
+        if fits {
+            self.added.push(turn)
+        } else {
+            self.rejected.push(turn)
+        }
         fits
     }
 

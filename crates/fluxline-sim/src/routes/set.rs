@@ -242,7 +242,6 @@ impl Walk<'_> {
         let is_over = matches!(self.tree, Tree::Table(_)) || self.step >= Step::LAST;
         self.node == self.target && is_over
     }
-
 }
 
 impl Iterator for Walk<'_> {

@@ -188,7 +188,9 @@ fn random_lists(graph: &Graph, draw: &mut Draw) -> Vec<Option<Vec<u8>>> {
             while node != target {
                 let open: Vec<u32> =
                     graph.leaving(node).filter(|&of| !seen.contains(&graph.to(of))).collect();
-                let Some(&channel) = open.get(draw.below(open.len() as u64) as usize) else { break };
+                let Some(&channel) = open.get(draw.below(open.len() as u64) as usize) else {
+                    break;
+                };
                 node = graph.to(channel);
                 seen.push(node);
                 ports.push(graph.start(channel).port as u8);
@@ -273,9 +275,8 @@ fn wrong_graphs_and_routes_are_rejected_with_the_reason() {
     assert!(Dependencies::of(&graph, &early).expect_err("wrong").contains("ends at node 1"));
     let far = Routes::from_lists(&graph, |from, to| (from == 0 && to == 1).then(|| vec![0, 0]));
     assert!(Dependencies::of(&graph, &far).expect_err("wrong").contains("from node 0 to node 1"));
-    let round = Routes::from_tables(&graph, |node, target| {
-        (target == 2 && node < 2).then_some(node as u8)
-    });
+    let round =
+        Routes::from_tables(&graph, |node, target| (target == 2 && node < 2).then_some(node as u8));
     assert!(Dependencies::of(&graph, &round).expect_err("wrong").contains("to node 2"));
     assert!(round.route(&graph, 0, 2).is_none());
     let other = super::shortest(&Graph::new(4, 2).expect("a small graph"));

@@ -150,7 +150,7 @@ impl AtollPart {
 
 impl NetworkPart {
     /// Returns the nodes and cables of a kind of ATOLL.
-    pub(super) fn atoll_wiring(&self) -> Result<Wiring, ConfigError> {
+    pub(crate) fn atoll_wiring(&self) -> Result<Wiring, ConfigError> {
         match self.kind {
             Kind::AtollRing => Wiring::ring(self.nodes),
             Kind::AtollFull => Wiring::full(self.nodes),

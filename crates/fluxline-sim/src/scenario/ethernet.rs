@@ -167,6 +167,11 @@ fn rate_of(text: &str) -> Option<u64> {
     (1.0..=1e15).contains(&rate).then_some(rate as u64)
 }
 
+/// Returns true if a URL is for an Ethernet.
+pub(super) fn is_ethernet(url: &str) -> bool {
+    url.split('?').next() == Some("sim:ethernet")
+}
+
 /// Returns the keys of a URL.
 pub(super) fn ethernet_keys(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:ethernet", KEYS)
@@ -177,6 +182,7 @@ pub(super) fn ethernet_keys(url: &str) -> Result<Keys<'_>, OpenError> {
 pub(super) struct Described {
     pub nodes: u32,
     pub seed: u64,
+    pub part: EthernetPart,
     pub config: cluster::Config,
 }
 
@@ -217,7 +223,7 @@ pub(super) fn describe(url: &str) -> Result<Described, OpenError> {
     let span = |ns: f64| Duration::from_ps((ns * 1e3) as u64);
     let host = HostCost { frame: span(ps("cpu-frame")?), byte: span(ps("cpu-byte")?) };
     let config = cluster::Config { host, faults: list, ..cluster::Config::new(network) };
-    Ok(Described { nodes, seed, config })
+    Ok(Described { nodes, seed, part, config })
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Scenario {
     }
 
     /// Returns the traffic at a load.
-    fn workload(&self, load: f64) -> Result<Box<dyn Workload>, Refused> {
+    pub(crate) fn workload(&self, load: f64) -> Result<Box<dyn Workload>, Refused> {
         if let Some(replay) = &self.traffic.replay {
             return Ok(Box::new(replay.clone()));
         }
@@ -128,7 +128,11 @@ impl Scenario {
     }
 
     /// Builds the network under some traffic, and does some work with it.
-    fn work<T: Work>(&self, workload: Box<dyn Workload>, work: T) -> Result<T::Done, Refused> {
+    pub(crate) fn work<T: Work>(
+        &self,
+        workload: Box<dyn Workload>,
+        work: T,
+    ) -> Result<T::Done, Refused> {
         let (faults, hosts) = (self.faults()?, self.hosts());
         let settings = Settings { faults: &faults, hosts: &hosts, ..Settings::default() };
         if self.network.kind.is_sci() {
@@ -187,7 +191,7 @@ impl Scenario {
     }
 
     /// Returns the configuration of kinds `atoll-…`.
-    pub(super) fn atoll_config(&self) -> Result<atoll::Config, Refused> {
+    pub(crate) fn atoll_config(&self) -> Result<atoll::Config, Refused> {
         let errors = Errors { bit_error_rate: self.faults.bit_error_rate, seed: self.seed };
         self.atoll.config(&self.network, errors).map_err(Refused)
     }
@@ -207,13 +211,20 @@ impl Scenario {
     }
 
     /// The timed faults; nodes that are dead from the start have no power.
-    fn faults(&self) -> Result<Vec<Fault>, Refused> {
+    pub(crate) fn faults(&self) -> Result<Vec<Fault>, Refused> {
         let dead = |&node: &u32| Fault { at: Instant::START, kind: FaultKind::Power(node) };
         let mut faults: Vec<Fault> = self.faults.dead_nodes.iter().map(dead).collect();
         for text in &self.faults.at {
             faults.push(self.fault(text)?);
         }
         Ok(faults)
+    }
+
+    /// Returns the time of the last fault \[us\]; 0: there is none.
+    pub(crate) fn last_fault_us(&self) -> f64 {
+        let faults = self.faults().unwrap_or_default();
+        let last = faults.iter().map(|fault| fault.at).max().unwrap_or(Instant::START);
+        last.since(Instant::START).as_us()
     }
 
     fn plan(&self, load: f64) -> Plan {
@@ -254,7 +265,7 @@ impl Scenario {
 }
 
 /// Work with a network under traffic, whatever its kind is.
-trait Work {
+pub(crate) trait Work {
     /// The result.
     type Done;
 
@@ -334,7 +345,7 @@ impl Work for DumpAll {
 
 impl NetworkPart {
     /// The generic network of routers; ticks are nanoseconds.
-    pub(super) fn routers(&self) -> NetworkConfig {
+    pub(crate) fn routers(&self) -> NetworkConfig {
         let wrap = if self.kind == Kind::Mesh { Wrap::Line } else { Wrap::Ring };
         let dimension = |routers| Dimension { routers, wrap, ways: Ways::Both };
         let dimensions = match self.kind {
@@ -361,11 +372,12 @@ impl NetworkPart {
     }
 }
 
-fn span(us: f64) -> Duration {
+/// Returns a time of some microseconds.
+pub(crate) fn span(us: f64) -> Duration {
     Duration::from_ps((us * 1e6) as u64)
 }
 
 /// Returns a problem as one sentence.
-pub(super) fn refused(error: &dyn std::fmt::Display) -> Refused {
+pub(crate) fn refused(error: &dyn std::fmt::Display) -> Refused {
     Refused(format!("{error}."))
 }

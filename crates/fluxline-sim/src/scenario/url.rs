@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::atoll::{atoll_keys, is_atoll};
-use super::ethernet::{Described, ethernet_keys};
+use super::ethernet::{Described, ethernet_keys, is_ethernet};
 use super::url_parts::{Keys, UrlFaults, keys_behind};
+use super::{self as scenario, NetworkPart};
 use crate::Duration;
 use crate::core::dump;
 use crate::host::{self, preset};
@@ -111,7 +112,7 @@ impl Description {
 /// [`OpenError`]: the first mistake.
 pub fn describe(url: &str) -> Result<Description, OpenError> {
     if is_ethernet(url) {
-        let Described { nodes, seed, config } = super::ethernet::describe(url)?;
+        let Described { nodes, seed, config, .. } = super::ethernet::describe(url)?;
         let config = Kind::Ethernet(Box::new(config));
         return Ok(Description { nodes: nodes as usize, seed, config });
     }
@@ -123,10 +124,6 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
     let config = config(url)?;
     let (nodes, seed) = (config.nodes, config.seed);
     Ok(Description { nodes, seed, config: Kind::Sci(Box::new(config)) })
-}
-
-fn is_ethernet(url: &str) -> bool {
-    url.split('?').next() == Some("sim:ethernet")
 }
 
 fn config(url: &str) -> Result<Config, OpenError> {
@@ -147,8 +144,29 @@ fn config(url: &str) -> Result<Config, OpenError> {
     Ok(Config { nodes, host, link, seed, crossover_bytes, times, faults: faults.list })
 }
 
-fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
+/// Returns the keys of the URL of an SCI network.
+pub(super) fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:sci", KEYS)
+}
+
+/// Returns the network of a scenario with the same ringlets.
+pub(super) fn network_part(keys: &Keys<'_>) -> Result<NetworkPart, OpenError> {
+    let topology = keys.topology()?;
+    let nodes = keys.nodes(&topology)? as u32;
+    let name = keys.find("model").unwrap_or_default();
+    let preset = if name.is_empty() { Some(Preset::default()) } else { Preset::named(name) };
+    let known = "lc1, lc2, lc3 or standard; model=plain has no links";
+    let preset = preset.ok_or_else(|| keys.refused("model", known))?;
+    let part = NetworkPart { nodes, preset, ..NetworkPart::default() };
+    Ok(match topology {
+        None | Some(Topology::Ring { .. }) => part,
+        Some(Topology::Torus { sizes }) => {
+            NetworkPart { kind: scenario::Kind::SciTorus, sides: sizes, ..part }
+        }
+        Some(Topology::Switch { ringlets }) => {
+            NetworkPart { kind: scenario::Kind::SciSwitch, ringlets, ..part }
+        }
+    })
 }
 
 impl Keys<'_> {

@@ -54,6 +54,9 @@ pub enum OpenError {
     /// The keys of an ATOLL network are wrong.
     #[error("sim:atoll: {0}")]
     Atoll(String),
+    /// The parts of the URL do not make a network.
+    #[error("the simulated link is invalid: {0}")]
+    Network(String),
     /// The parts of the URL do not make an Ethernet.
     #[error("the simulated link is invalid: {0}")]
     Ethernet(String),

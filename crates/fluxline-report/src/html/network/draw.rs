@@ -70,7 +70,7 @@ pub fn document(network: &Network, state: Option<&State>, used: Use) -> String {
     let state = state.unwrap_or(&empty);
     push_links(&mut out, network, state);
     for (index, node) in network.nodes.iter().enumerate() {
-        push_node(&mut out, network, node, Flags::of_node(network, state, index));
+        push_node(&mut out, node, Flags::of_node(network, state, index));
     }
     legend::push(&mut out, network, least.x + 20.0, most.y - 10.0);
     out.push_str("</svg>\n");
@@ -97,7 +97,7 @@ impl Flags {
     }
 }
 
-fn push_node(out: &mut String, network: &Network, node: &Node, flags: Flags) {
+fn push_node(out: &mut String, node: &Node, flags: Flags) {
     let Point { x, y } = shape::place(node.at);
     let dead = if flags.is_dead { " dead" } else { "" };
     let end = if flags.is_end { " end" } else { "" };

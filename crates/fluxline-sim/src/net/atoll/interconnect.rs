@@ -1,9 +1,13 @@
 //! ATOLL as an [`Interconnect`].
 
+use super::deadlock::Held;
+use super::wiring::LINKS;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
+use crate::core::interconnect::{
+    Circle, Class, Ends, Interconnect, LinkUse, Refused, Report, SendId,
+};
 
 /// Frames are messages. A send is done when its last symbol is at the target.
 impl<C: Cargo> Interconnect for Network<C> {
@@ -44,7 +48,20 @@ impl<C: Cargo> Interconnect for Network<C> {
 
     fn conserve(&self) -> Result<(), String> {
         self.audit()?;
-        self.deadlock().map_or(Ok(()), |deadlock| Err(deadlock.to_string()))
+        Network::deadlock(self).map_or(Ok(()), |deadlock| Err(deadlock.to_string()))
+    }
+
+    fn deadlock(&self) -> Option<Circle> {
+        let found = Network::deadlock(self)?;
+        let end = |held: &Held| {
+            let end =
+                (held.input < LINKS).then(|| self.config.wiring.end_of(held.node, held.input));
+            end.map(|end| Ends { from: end / LINKS, to: held.node })
+        };
+        Some(Circle {
+            links: found.cycle.iter().filter_map(end).collect(),
+            text: found.to_string(),
+        })
     }
 
     fn kind_name(kind: u8) -> &'static str {

@@ -19,6 +19,30 @@ pub struct Cable {
     pub to: u32,
 }
 
+/// A link port of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkPort {
+    /// The node.
+    pub node: u32,
+    /// The port, 0 to 3.
+    pub port: u32,
+}
+
+impl LinkPort {
+    /// Returns its number: node times 4 plus port.
+    #[must_use]
+    pub fn index(self) -> u32 {
+        self.node * LINKS + self.port
+    }
+
+    /// Returns the port at the other end of its cable, which must exist.
+    #[must_use]
+    pub fn end(self, wiring: &Wiring) -> LinkPort {
+        let end = wiring.end_of(self.node, self.port);
+        LinkPort { node: end / LINKS, port: end % LINKS }
+    }
+}
+
 /// The shape of a grid of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
@@ -131,8 +155,16 @@ impl Wiring {
         is_node && (0..LINKS).any(|port| self.leads(one, port, other))
     }
 
+    /// Returns the link ports that have a cable, in the order of the network's links.
+    #[must_use]
+    pub fn link_ports(&self) -> Vec<LinkPort> {
+        let wired = (0..).zip(&self.ends).filter(|(_, end)| **end != NONE);
+        wired.map(|(at, _): (u32, _)| LinkPort { node: at / LINKS, port: at % LINKS }).collect()
+    }
+
     /// Returns true if the cable at a port leads to a node.
-    pub(super) fn leads(&self, node: u32, port: u32, to: u32) -> bool {
+    #[must_use]
+    pub fn leads(&self, node: u32, port: u32, to: u32) -> bool {
         let end = self.end_of(node, port);
         end != NONE && end / LINKS == to
     }
