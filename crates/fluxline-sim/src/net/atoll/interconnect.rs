@@ -1,9 +1,11 @@
 //! ATOLL as an [`Interconnect`].
 
 use super::deadlock::Held;
+use super::tap::Tap;
 use super::wiring::LINKS;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
+use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{
     Circle, Class, Ends, Interconnect, LinkUse, Refused, Report, SendId,
@@ -77,5 +79,18 @@ impl<C: Cargo> Interconnect for Network<C> {
 
     fn hops(&self) -> u64 {
         self.counts.hops
+    }
+
+    fn begin_dump(&mut self, dump: Dump) -> bool {
+        self.tap = Some(Box::new(Tap::new(dump, &self.config)));
+        true
+    }
+
+    fn dump_mut(&mut self) -> Option<&mut Dump> {
+        self.tap.as_mut().map(|tap| &mut tap.dump)
+    }
+
+    fn end_dump(&mut self) -> Option<Dump> {
+        self.tap.take().map(|tap| tap.dump)
     }
 }

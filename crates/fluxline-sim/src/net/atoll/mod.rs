@@ -23,6 +23,7 @@ mod interconnect;
 mod motion;
 mod state;
 mod supply;
+mod tap;
 
 pub use cargo::{Cargo, Parcel, Processes, Sent, Worms};
 pub use config::Config;
@@ -115,6 +116,8 @@ pub struct Network<C> {
     ack_clocks: u64,
     control_clocks: u64,
     counts: Counts,
+    /// The dump, if there is one.
+    tap: Option<Box<tap::Tap>>,
     /// The first broken law, if any.
     defect: Option<String>,
 }
@@ -161,6 +164,7 @@ impl<C: Cargo> Network<C> {
             ack_clocks: config.ack(),
             control_clocks: config.control(),
             counts: Counts::default(),
+            tap: None,
             defect: None,
             config,
         })
