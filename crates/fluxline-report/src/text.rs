@@ -61,10 +61,10 @@ fn push_section(out: &mut String, section: &Section) {
     }
 }
 
-/// Writes the states of a drawing; the drawing itself needs HTML or SVG.
+/// Writes the last state of a drawing; the drawing itself needs HTML or SVG.
 fn push_network(out: &mut String, of: &Network) {
     push_title(out, &of.title);
-    for state in &of.states {
+    if let Some(state) = of.states.last() {
         let values = state.values.iter().copied().filter(|value| value.is_finite());
         let most = values.fold(0.0, f64::max);
         let busiest = format!("{}: at most {} {}", state.label, digits(most, 3), of.unit);

@@ -289,8 +289,7 @@ fn packets_of_atoll_links_agree_with_the_counts_of_the_network() {
             seed,
         };
         let (mut agenda, traffic) = (Agenda::default(), Traffic::new(plan).expect("a plan"));
-        let mut model =
-            Loaded::new(network, Worms, traffic, &Settings::default(), &mut agenda);
+        let mut model = Loaded::new(network, Worms, traffic, &Settings::default(), &mut agenda);
         let mut print = Fingerprint::default();
         model::run(&mut model, &mut agenda, &mut print, Instant::from_ps(400_000_000));
         let counts = model.network().counts();

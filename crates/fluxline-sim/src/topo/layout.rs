@@ -65,19 +65,20 @@ fn star(nodes: usize) -> Vec<Way> {
     (0..nodes).map(node).chain([Way::default()]).collect()
 }
 
-/// Returns nodes of ringlets that meet in a switch at the origin.
+/// Returns nodes of ringlets that meet in a switch at the origin: each ringlet is a petal, which
+/// has half of the angle up to the next one.
 fn petals(ringlets: &[u32]) -> Vec<Way> {
+    let count = ringlets.len() as f64;
+    let most = f64::from(ringlets.iter().copied().max().unwrap_or(1));
+    let inner = (TAU / 2.0 / (most + 1.0)).sin();
+    // Neighbours in a petal, and the innermost nodes of two petals, are 1 apart.
+    let length = (0.5 * (most + 1.0)).max(2.0 * count / TAU / inner);
     let mut places = Vec::new();
     for (petal, &nodes) in ringlets.iter().enumerate() {
-        let turn = petal as f64 / ringlets.len() as f64;
-        // Petals that touch each other leave room for their links.
-        let radius = (f64::from(nodes + 1) / TAU).max(0.55 + ringlets.len() as f64 / TAU);
-        let middle = on_circle(radius, turn);
         for node in 1..=nodes {
-            // The switch is at the inner end of the petal.
-            let at = turn + 0.5 + f64::from(node) / f64::from(nodes + 1);
-            let out = on_circle(radius, at);
-            places.push(Way { x: middle.x + out.x, y: middle.y + out.y });
+            let along = TAU / 2.0 * f64::from(node) / f64::from(nodes + 1);
+            let turn = (petal as f64 - 0.25 * along.cos()) / count;
+            places.push(on_circle(length * along.sin(), turn));
         }
     }
     places.push(Way::default());

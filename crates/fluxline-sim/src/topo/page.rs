@@ -125,7 +125,7 @@ pub fn page(name: &str, survey: &Survey) -> Page {
         warnings: warnings(survey),
         headlines: headlines(survey),
         verdict: survey.proof.text.clone(),
-        sections: vec![map, over_time(survey), routes(survey), links(survey), nodes(survey)],
+        sections: vec![map, routes(survey), links(survey), nodes(survey), over_time(survey)],
     }
 }
 
@@ -156,7 +156,7 @@ fn headlines(survey: &Survey) -> Vec<Headline> {
         ),
         headline("mean of all links", format!("{} %", short(mean)), String::new()),
         headline("messages delivered", messages.to_string(), format!("{lost} lost")),
-        headline("dead at the end", format!("{links} links"), format!("{nodes} nodes")),
+        headline("dead at the end", counted(links, "link"), counted(nodes, "node")),
     ]
 }
 
@@ -301,5 +301,10 @@ fn nodes(survey: &Survey) -> Section {
 
 /// Writes a number with three significant digits.
 fn short(value: f64) -> String {
-    crate::report::number(value)
+    if value == 0.0 { "0".to_owned() } else { crate::report::number(value) }
+}
+
+/// Writes a count with its noun.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -12,6 +12,8 @@ use crate::core::interconnect::LinkUse;
 
 /// Rounds of all nodes. Assumed: later ones move nodes by less than a line's width.
 const ROUNDS: usize = 150;
+/// The most that a drawing with near nodes grows. A choice.
+const SPREAD_MAX: f64 = 2.0;
 /// The most nodes: the time of a round grows with their square.
 pub const NODES_MAX: usize = 700;
 
@@ -27,7 +29,17 @@ pub fn places(nodes: usize, links: &[LinkUse]) -> Vec<Way> {
             places[node] = suggested(node, &places, &far[node]);
         }
     }
-    places
+    spread(places)
+}
+
+/// Makes a drawing larger if nodes are too near to each other.
+fn spread(places: Vec<Way>) -> Vec<Way> {
+    let far = |one: &Way, other: &Way| (one.x - other.x).hypot(one.y - other.y);
+    let pairs = places.iter().enumerate();
+    let pairs = pairs.flat_map(|(at, one)| places[..at].iter().map(move |other| far(one, other)));
+    let nearest = pairs.fold(f64::INFINITY, f64::min);
+    let factor = (1.0 / nearest.max(1e-6)).clamp(1.0, SPREAD_MAX);
+    places.into_iter().map(|Way { x, y }| Way { x: x * factor, y: y * factor }).collect()
 }
 
 /// Returns the weighted mean of the positions that the other nodes suggest for a node.

@@ -56,7 +56,7 @@ pub fn document(network: &Network, state: Option<&State>, used: Use) -> String {
     let height = most.y - least.y + legend::height(network);
     let (x, y) = (least.x, least.y);
     // Small networks are not blown up to the width of the page.
-    let shown = (width * 0.9).min(1200.0);
+    let shown = (width * 1.25).min(1200.0);
     let _ = writeln!(
         out,
         "<svg class=\"network\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" \
@@ -72,7 +72,7 @@ pub fn document(network: &Network, state: Option<&State>, used: Use) -> String {
     for (index, node) in network.nodes.iter().enumerate() {
         push_node(&mut out, node, Flags::of_node(network, state, index));
     }
-    legend::push(&mut out, network, least.x + 20.0, most.y - 10.0);
+    legend::push(&mut out, network, least.x + 20.0, most.y + legend::GAP);
     out.push_str("</svg>\n");
     out
 }

@@ -9,6 +9,8 @@ use crate::number::digits;
 
 /// The height of the legend in user units, without its lines of signs.
 pub const HEIGHT: f64 = 34.0;
+/// The distance from the drawing.
+pub const GAP: f64 = 10.0;
 /// The height of a line of signs.
 pub const LINE: f64 = 22.0;
 /// The least width of a drawing with a legend.
@@ -32,7 +34,7 @@ fn signs(network: &Network) -> Vec<[&'static str; 2]> {
 
 /// Returns the height of the whole legend.
 pub fn height(network: &Network) -> f64 {
-    HEIGHT + LINE * signs(network).len() as f64
+    GAP + HEIGHT + LINE * signs(network).len() as f64
 }
 
 /// Writes the legend with its upper left corner at a point.

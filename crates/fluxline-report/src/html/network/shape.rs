@@ -10,6 +10,8 @@ pub const RADIUS: f64 = 17.0;
 const LANE: f64 = 13.0;
 /// The length of each half of a link around the border, from its node.
 const STUB: f64 = 62.0;
+/// The distance of a number from its line.
+const ASIDE: f64 = 9.0;
 /// The length and the half width of an arrow's head.
 const HEAD: f64 = 10.0;
 const HEAD_HALF: f64 = 5.0;
@@ -47,6 +49,7 @@ fn straight(from: Point, to: Point, lane: f64) -> Shape {
     let tip = step(step(to, along, -reach), side, 1.0);
     let end = step(tip, along, -HEAD);
     let middle = Point { x: start.x * 0.62 + end.x * 0.38, y: start.y * 0.62 + end.y * 0.38 };
+    let middle = aside(middle, along);
     Shape { line: line(start, end), head: head(tip, along), middle }
 }
 
@@ -57,7 +60,7 @@ fn around(from: Point, to: Point, out: Point, lane: f64) -> Shape {
     let (start, border) = (step(start, side, 1.0), step(border, side, 1.0));
     let tip = step(step(to, out, -edge(lane)), side, 1.0);
     let (end, far) = (step(tip, out, -HEAD), step(step(to, out, -STUB), side, 1.0));
-    let middle = step(step(from, out, STUB), side, 1.0);
+    let middle = aside(step(step(from, out, STUB - 8.0), side, 1.0), out);
     let line = format!("{} {}", line(start, border), line(far, end));
     Shape { line, head: head(tip, out), middle }
 }
@@ -79,6 +82,11 @@ fn right_of(along: Point, lane: f64) -> Point {
 
 fn step(from: Point, along: Point, length: f64) -> Point {
     Point { x: from.x + along.x * length, y: from.y + along.y * length }
+}
+
+/// Returns a point to the right of a line.
+fn aside(of: Point, along: Point) -> Point {
+    step(of, Point { x: -along.y, y: along.x }, ASIDE)
 }
 
 fn line(from: Point, to: Point) -> String {
