@@ -8,11 +8,13 @@ use crate::fabric::courier::Times;
 use crate::host::preset;
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::atoll::adapter::host;
+use crate::net::atoll::adapter::shared::PROCESSES_MAX;
 use crate::net::atoll::{Config, ConfigError, Grid, Routing, Wiring};
 use crate::{Clock, Duration};
 
 /// The keys of a URL, in the order of the manual.
-const KEYS: &str = "grid, torus, ring, full, clock, cable, routing, bus, seed, fault, dump";
+const KEYS: &str = "grid, torus, ring, full, clock, cable, routing, bus, processes, seed, \
+                             fault, dump";
 const FAULT: &str = "bits:1e-6, host:3@1ms, power:3@1ms, cable:3@1ms, repair:3@2ms, cut:3-4@1ms or \
                      mend:3-4@2ms, joined by commas";
 /// The kinds of wirings that a URL can name.
@@ -187,6 +189,7 @@ pub(super) struct Described {
     pub seed: u64,
     pub faults: UrlFaults,
     pub bus: crate::host::config::Bus,
+    pub processes: u32,
 }
 
 /// Reads a URL; `docs/simulation/atoll.md` has its keys.
@@ -211,12 +214,18 @@ pub(super) fn describe(url: &str) -> Result<Described, OpenError> {
         Some("pcix-133") => preset::pci_x_133(),
         Some(_) => return Err(keys.refused("bus", "pci64-66, pcix-100 or pcix-133")),
     };
+    let few = "1 to 4: a host port for each process of a node";
+    let processes = keys.number("processes", 1, few)?;
+    if !(1..=u64::from(PROCESSES_MAX)).contains(&processes) {
+        return Err(keys.refused("processes", few));
+    }
+    let processes = processes as u32;
     let seed = keys.number("seed", 1, "a whole number")?;
     let faults = keys.faults(FAULT)?;
     if faults.loss > 0.0 {
         return Err(keys.refused("fault", FAULT));
     }
-    Ok(Described { network: network(&keys)?, atoll, seed, faults, bus })
+    Ok(Described { network: network(&keys)?, atoll, seed, faults, bus, processes })
 }
 
 impl Described {
@@ -224,7 +233,8 @@ impl Described {
     pub(super) fn cluster(self) -> Result<ClusterConfig, OpenError> {
         let errors = Errors { bit_error_rate: self.faults.bits, seed: self.seed };
         let network = self.atoll.config(&self.network, errors).map_err(OpenError::Atoll)?;
-        Ok(ClusterConfig { network, times: times(self.bus), faults: self.faults.list })
+        let (processes, times) = (self.processes, times(self.bus));
+        Ok(ClusterConfig { network, processes, times, faults: self.faults.list })
     }
 }
 

@@ -118,7 +118,8 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
     }
     if is_atoll(url) {
         let config = super::atoll::describe(url)?.cluster()?;
-        let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
+        let nodes = (config.network.wiring.nodes() * config.processes) as usize;
+        let seed = config.network.seed;
         return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
     }
     let config = config(url)?;

@@ -11,9 +11,13 @@ pub trait Cargo {
     fn target(&self) -> u32;
     /// Returns the length \[bytes\].
     fn bytes(&self) -> u32;
-    /// Returns the host port at both ends, 0 to 3: the process.
+    /// Returns the host port of the sender, 0 to 3: the process.
     fn port(&self) -> u8 {
         0
+    }
+    /// Returns the host port of the receiver.
+    fn target_port(&self) -> u8 {
+        self.port()
     }
 }
 

@@ -91,7 +91,7 @@ impl<C: Cargo> Network<C> {
         let worm = self.worms.get(packet.worm);
         let hop = u32::from(worm.hop);
         let is_there = hop == worm.path.links();
-        let port = if is_there { LINKS + u32::from(worm.port) } else { worm.path.port(hop) };
+        let port = if is_there { LINKS + u32::from(worm.target_port) } else { worm.path.port(hop) };
         input / PORTS * PORTS + port
     }
 

@@ -15,12 +15,13 @@ impl<C: Cargo> Network<C> {
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
         let never = |frame| Err(Refused { frame, why: Refusal::Never });
-        let (target, port) = (cargo.target(), cargo.port());
+        let (target, port, target_port) = (cargo.target(), cargo.port(), cargo.target_port());
         let Some(bytes) = cargo.bytes().checked_add(self.config.header_bytes) else {
             return never(cargo);
         };
         let is_there = |node: u32| self.has_power.get(node as usize) == Some(&true);
-        if u32::from(port) >= LINKS || !is_there(node) || target >= self.has_power.len() as u32 {
+        let has_ports = u32::from(port.max(target_port)) < LINKS;
+        if !has_ports || !is_there(node) || target >= self.has_power.len() as u32 {
             return never(cargo);
         }
         let Some(path) = self.routes.path(&self.config.wiring, node, target) else {
@@ -38,6 +39,7 @@ impl<C: Cargo> Network<C> {
             source: node,
             target,
             port,
+            target_port,
             bytes,
             taken: 0,
             landed: 0,
