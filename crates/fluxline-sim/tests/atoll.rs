@@ -111,7 +111,7 @@ fn all_processes_of_a_node_end_with_its_power() {
         [[0, 2], [1, 3]].map(|[left, right]| Joined::new(pair_between(&cluster, left, right)));
     let remotes = all.each_mut().map(|joined| joined.shared("samples", 4096).1);
     while cluster.now() < Moment::from_ns(6_000_000) {
-        all.iter_mut().for_each(Joined::turn);
+        all.iter_mut().for_each(|joined| _ = joined.turn());
     }
     for (joined, remote) in all.iter_mut().zip(remotes) {
         let to = Target { remote, offset: 0 };
