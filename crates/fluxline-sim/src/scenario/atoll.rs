@@ -40,11 +40,17 @@ pub enum RoutingName {
     Dimension,
     /// A shortest path.
     Shortest,
+    /// First towards a root, then away from it: no deadlocks.
+    #[serde(rename = "updown")]
+    UpDown,
+    /// Found by a search that closes no circle: no deadlocks.
+    Nue,
 }
 
 impl RoutingName {
     /// All choices.
-    pub const ALL: [RoutingName; 2] = [RoutingName::Dimension, RoutingName::Shortest];
+    pub const ALL: [RoutingName; 4] =
+        [RoutingName::Dimension, RoutingName::Shortest, RoutingName::UpDown, RoutingName::Nue];
 
     /// Returns the name as in a file or URL.
     #[must_use]
@@ -52,6 +58,8 @@ impl RoutingName {
         match self {
             RoutingName::Dimension => "dimension",
             RoutingName::Shortest => "shortest",
+            RoutingName::UpDown => "updown",
+            RoutingName::Nue => "nue",
         }
     }
 
@@ -59,6 +67,8 @@ impl RoutingName {
         match self {
             RoutingName::Dimension => Routing::DimensionOrder,
             RoutingName::Shortest => Routing::Shortest,
+            RoutingName::UpDown => Routing::UpDown,
+            RoutingName::Nue => Routing::Nue,
         }
     }
 }
@@ -203,7 +213,8 @@ pub(super) fn describe(url: &str) -> Result<Described, OpenError> {
             None => usual.routing,
             Some(name) => {
                 let known = RoutingName::ALL.into_iter().find(|of| of.name() == name);
-                known.ok_or_else(|| keys.refused("routing", "dimension or shortest"))?
+                known
+                    .ok_or_else(|| keys.refused("routing", "dimension, shortest, updown or nue"))?
             }
         },
         ..usual

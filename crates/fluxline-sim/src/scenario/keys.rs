@@ -270,7 +270,11 @@ pub const KEYS: &[Key] = &[
     atoll("clock", "250.0", "clock of crossbars and links, a byte a clock; hosts do not change")
         .unit("MHz"),
     atoll("cable", "5.0", "length of each cable, 5 ns/m").unit("m"),
-    atoll("routing", "\"dimension\"", "paths: `dimension` (order), `shortest`"),
+    atoll(
+        "routing",
+        "\"dimension\"",
+        "paths: `dimension` (order), `shortest`; `updown`, `nue` without deadlocks",
+    ),
     atoll("ports", "4", "host ports of a node whose processes send in turn"),
     atoll("queue", "64", "messages that wait at each host port").unit("messages"),
     atoll("buffer", "256", "buffer of each link input; long cables enlarge the default").unit("B"),

@@ -2,7 +2,6 @@
 
 use super::ways::{LinkIndex, Step, Ways};
 use super::{Pair, Proof};
-use crate::net::atoll::Wiring;
 use crate::net::router::topology::{NONE, Topology};
 use crate::routes::{Cycle, Dependencies, End, Graph, Routes};
 
@@ -24,7 +23,7 @@ pub fn of(ways: &Ways, index: &LinkIndex) -> Proof {
                  packet sends a busy echo, and routes take the dimensions in order.",
             );
         }
-        Ways::Atoll { wiring, .. } => of_wiring(wiring),
+        Ways::Atoll { wiring, .. } => limit(wiring.nodes()).map(|()| wiring.graph()),
         Ways::Routers(topology) => of_topology(topology),
     };
     match graph.and_then(|graph| check(&graph, ways)) {
@@ -87,20 +86,6 @@ fn end(ways: &Ways, node: u32, port: u32) -> u32 {
         },
         _ => NONE,
     }
-}
-
-fn of_wiring(wiring: &Wiring) -> Result<Graph, String> {
-    limit(wiring.nodes())?;
-    let mut graph = Graph::new(wiring.nodes(), crate::net::atoll::wiring::LINKS)?;
-    for near in wiring.link_ports() {
-        let far = near.end(wiring);
-        if near.index() < far.index() {
-            let end =
-                |of: crate::net::atoll::wiring::LinkPort| End { node: of.node, port: of.port };
-            graph.join(end(near), end(far))?;
-        }
-    }
-    Ok(graph)
 }
 
 fn of_topology(topology: &Topology) -> Result<Graph, String> {

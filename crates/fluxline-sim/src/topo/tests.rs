@@ -5,12 +5,13 @@ use super::*;
 use crate::load::traffic::Replay;
 use crate::scenario::PatternName;
 
-const URLS: [&str; 10] = [
+const URLS: [&str; 11] = [
     "sim:atoll?grid=3x2",
     "sim:atoll?torus=4x2",
     "sim:atoll?ring=5",
     "sim:atoll?full=5",
     "sim:atoll?torus=3x3&routing=shortest",
+    "sim:atoll?torus=3x3&routing=updown",
     "sim:sci?nodes=5",
     "sim:sci?topology=torus:3x4",
     "sim:sci?topology=switch:3x2",
@@ -97,7 +98,9 @@ fn a_message_uses_the_links_of_its_route() {
 fn the_proof_says_which_routes_can_deadlock_and_names_a_real_circle() {
     for (scenario, is_free) in [
         (Scenario::of_url("sim:atoll?grid=4x4").expect("right"), true),
-        (Scenario::of_url("sim:atoll?torus=4x4").expect("right"), false),
+        (Scenario::of_url("sim:atoll?torus=5x5").expect("right"), false),
+        (Scenario::of_url("sim:atoll?torus=5x5&routing=updown").expect("right"), true),
+        (Scenario::of_url("sim:atoll?torus=5x5&routing=nue").expect("right"), true),
         (Scenario::of_url("sim:atoll?torus=2x2").expect("right"), true),
         (Scenario::of_url("sim:atoll?ring=5").expect("right"), false),
         (Scenario::of_url("sim:atoll?full=5").expect("right"), true),

@@ -86,7 +86,7 @@ fn of_routers(topology: &Topology, Pair { from, to }: Pair) -> Vec<Step> {
 }
 
 fn of_atoll(wiring: &Wiring, routes: &atoll::routes::Routes, Pair { from, to }: Pair) -> Vec<Step> {
-    let Some(path) = routes.path(wiring, from, to) else { return Vec::new() };
+    let Some(path) = routes.path(from, to) else { return Vec::new() };
     let mut at = from;
     let steps = (0..path.links()).map(|hop| {
         let port = path.port(hop);

@@ -24,7 +24,7 @@ impl<C: Cargo> Network<C> {
         if !has_ports || !is_there(node) || target >= self.has_power.len() as u32 {
             return never(cargo);
         }
-        let Some(path) = self.routes.path(&self.config.wiring, node, target) else {
+        let Some(path) = self.routes.path(node, target) else {
             return never(cargo);
         };
         let index = (node * LINKS + u32::from(port)) as usize;

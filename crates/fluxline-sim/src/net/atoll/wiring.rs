@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use crate::net::router::graph::{Edge, lines, parse_edge};
+use crate::routes::Graph;
 
 /// Link ports of a chip.
 pub const LINKS: u32 = 4;
@@ -241,6 +242,12 @@ impl Wiring {
     #[must_use]
     pub fn end_of(&self, node: u32, port: u32) -> u32 {
         self.ends[(node * LINKS + port) as usize]
+    }
+
+    /// Returns the graph of nodes and cables.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph::of_opposites(LINKS, self.ends.clone())
     }
 
     /// Returns the number of cables between the nodes for which `is_left` is true, and the others.
