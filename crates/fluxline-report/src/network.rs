@@ -26,7 +26,7 @@ pub struct Point {
     pub y: f64,
 }
 
-/// A node.
+/// A node or a switch.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// The name.

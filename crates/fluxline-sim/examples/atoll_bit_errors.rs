@@ -2,8 +2,8 @@
 //!
 //! One process sends messages of 64 KiB over one cable as fast as the link takes them. Each message
 //! has a number; the receiver checks that every number comes once, in order. Run:
-//! `cargo run --release -p fluxline-sim --example atoll_bit_errors`; with QUICK=1 a hundredth of the
-//! data is sent.
+//! `cargo run --release -p fluxline-sim --example atoll_bit_errors`; with QUICK=1 a hundredth of
+//! the data is sent.
 
 use fluxline_core::random::test_seed;
 use fluxline_sim::core::interconnect::{Class, Interconnect, Report};

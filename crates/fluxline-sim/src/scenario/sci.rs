@@ -20,7 +20,7 @@ impl Scenario {
     }
 
     /// Returns the configuration of an SCI network.
-    pub(crate) fn sci_config(&self, seed: u64) -> Config {
+    pub(super) fn sci_config(&self, seed: u64) -> Config {
         let part = &self.network;
         let topology = match part.kind {
             Kind::SciTorus => Topology::Torus { sizes: part.sides() },

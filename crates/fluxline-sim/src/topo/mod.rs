@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod circle;
 mod faults;
 mod layout;
 mod page;
@@ -148,7 +149,7 @@ pub struct Link {
     pub lane: f64,
 }
 
-/// A direction.
+/// A vector of the drawing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Way {
     /// To the right.

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::Way;
-use super::layout::circle;
+use super::circle::circle;
 use crate::core::interconnect::LinkUse;
 
 /// Rounds of all nodes. Assumed: later ones move nodes by less than a line's width.

@@ -6,9 +6,8 @@ use super::Pair;
 use crate::core::interconnect::LinkUse;
 use crate::net::atoll::{self, Wiring};
 use crate::net::router::topology::{Class, Topology};
-use crate::net::sci;
 use crate::scenario::run::refused;
-use crate::scenario::{Kind, Refused, Scenario};
+use crate::scenario::{Kind, NetworkPart, Refused, Scenario};
 
 /// A link of a route: the `nth` one between two nodes, and the class of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub enum Ways {
         wiring: Wiring,
         routes: atoll::routes::Routes,
     },
-    Sci(sci::Topology),
+    Sci(Ringlets),
     /// Every node is joined to the switch, whose number is given.
     Star(u32),
 }
@@ -41,7 +40,7 @@ impl Ways {
             return Ok(Ways::Atoll { wiring: config.wiring, routes });
         }
         if kind.is_sci() {
-            return Ok(Ways::Sci(scenario.sci_config(scenario.seed).topology));
+            return Ok(Ways::Sci(Ringlets::of(&scenario.network)));
         }
         if kind == Kind::Ethernet {
             return Ok(Ways::Star(scenario.network.node_count() as u32));
@@ -61,7 +60,7 @@ impl Ways {
         match self {
             Ways::Routers(topology) => of_routers(topology, pair),
             Ways::Atoll { wiring, routes } => of_atoll(wiring, routes, pair),
-            Ways::Sci(topology) => of_sci(topology, pair),
+            Ways::Sci(ringlets) => ringlets.steps(pair),
             Ways::Star(switch) => {
                 let Pair { from, to } = pair;
                 let step = |from, to| Step { from, to, nth: 0, class: 0 };
@@ -99,47 +98,72 @@ fn of_atoll(wiring: &Wiring, routes: &atoll::routes::Routes, Pair { from, to }: 
     steps.collect()
 }
 
-/// Packets go along ringlets, one dimension after the other; the echo goes on around the ringlet.
-fn of_sci(topology: &sci::Topology, Pair { from, to }: Pair) -> Vec<Step> {
-    let (mut at, mut steps) = (from, Vec::new());
-    while at != to {
-        let next = sci_next(topology, at, to);
-        steps.push(Step { from: at, to: next, nth: 0, class: 0 });
-        at = next;
-    }
-    steps
+/// The ringlets of an SCI network.
+pub enum Ringlets {
+    /// One ringlet of so many nodes.
+    One(u32),
+    /// Ringlets along each dimension; the nodes on them.
+    Torus(Vec<u32>),
+    /// Ringlets behind a switch; the nodes on each.
+    Switch(Vec<u32>),
 }
 
-fn sci_next(topology: &sci::Topology, at: u32, to: u32) -> u32 {
-    match topology {
-        sci::Topology::Ring { nodes } => (at + 1) % nodes,
-        sci::Topology::Torus { sizes } => {
-            let mut stride = 1;
-            for &size in sizes {
-                let (here, there) = (at / stride % size, to / stride % size);
-                if here != there {
-                    return at - here * stride + (here + 1) % size * stride;
-                }
-                stride *= size;
-            }
-            at
-        }
-        sci::Topology::Switch { ringlets } => {
-            let switch: u32 = ringlets.iter().sum();
-            let mut first = 0;
-            for &nodes in ringlets {
-                let ringlet = first..first + nodes;
-                if at == switch && ringlet.contains(&to) {
-                    return first;
-                }
-                if ringlet.contains(&at) {
-                    return if at + 1 == ringlet.end { switch } else { at + 1 };
-                }
-                first += nodes;
-            }
-            to
+impl Ringlets {
+    fn of(network: &NetworkPart) -> Ringlets {
+        match network.kind {
+            Kind::SciTorus => Ringlets::Torus(network.sides()),
+            Kind::SciSwitch => Ringlets::Switch(network.ringlets()),
+            _ => Ringlets::One(network.nodes),
         }
     }
+
+    /// Returns the next node of a packet. Packets go along ringlets, one dimension after the other;
+    /// the echo goes on around the ringlet.
+    fn next(&self, at: u32, to: u32) -> u32 {
+        match self {
+            Ringlets::One(nodes) => (at + 1) % nodes,
+            Ringlets::Torus(sides) => next_on_torus(sides, at, to),
+            Ringlets::Switch(ringlets) => next_by_switch(ringlets, at, to),
+        }
+    }
+
+    fn steps(&self, Pair { from, to }: Pair) -> Vec<Step> {
+        let (mut at, mut steps) = (from, Vec::new());
+        while at != to {
+            let next = self.next(at, to);
+            steps.push(Step { from: at, to: next, nth: 0, class: 0 });
+            at = next;
+        }
+        steps
+    }
+}
+
+fn next_on_torus(sides: &[u32], at: u32, to: u32) -> u32 {
+    let mut stride = 1;
+    for &side in sides {
+        let (here, there) = (at / stride % side, to / stride % side);
+        if here != there {
+            return at - here * stride + (here + 1) % side * stride;
+        }
+        stride *= side;
+    }
+    to
+}
+
+fn next_by_switch(ringlets: &[u32], at: u32, to: u32) -> u32 {
+    let switch: u32 = ringlets.iter().sum();
+    let mut first = 0;
+    for &nodes in ringlets {
+        let ringlet = first..first + nodes;
+        if at == switch && ringlet.contains(&to) {
+            return first;
+        }
+        if ringlet.contains(&at) {
+            return if at + 1 == ringlet.end { switch } else { at + 1 };
+        }
+        first += nodes;
+    }
+    to
 }
 
 /// The links between each two nodes, by their indices.

@@ -1,8 +1,8 @@
 //! Records packets on the links of a network in a [`Dump`].
 //!
 //! Each packet is recorded once for each time that a link sends it, at the clock of its first
-//! symbol: also damaged and repeated ones. The model carries lengths, not bytes, so the dump has the
-//! header of the generic network (`docs/simulation/dumps.md`) without a payload.
+//! symbol: also damaged and repeated ones. The model carries lengths, not bytes, so the dump has
+//! the header of the generic network (`docs/simulation/dumps.md`) without a payload.
 
 use super::config::Config;
 use super::state::{PORTS, Packet, Worm};
