@@ -113,6 +113,24 @@ pub struct Counter {
     pub value: u64,
 }
 
+/// The ends of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The node or router that it comes from.
+    pub from: u32,
+    /// The node at its end.
+    pub to: u32,
+}
+
+/// Packets that wait for each other in a circle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle {
+    /// The links before the buffers in which they wait.
+    pub links: Vec<Ends>,
+    /// The circle in words.
+    pub text: String,
+}
+
 /// A network that carries frames between numbered nodes.
 pub trait Interconnect {
     /// The unit that it carries.
@@ -161,6 +179,12 @@ pub trait Interconnect {
     /// # Errors
     /// The defect, in one sentence.
     fn conserve(&self) -> Result<(), String>;
+
+    /// Finds packets that wait for each other in a circle. [`Interconnect::conserve`] reports them
+    /// as a defect.
+    fn deadlock(&self) -> Option<Circle> {
+        None
+    }
 
     /// Returns the name of a kind of its entries, for traces.
     #[must_use]

@@ -72,8 +72,10 @@ impl<'a> Acyclic<'a> {
 
     /// Notes that a dependency closes a cycle with others that are never removed, if it does.
     pub fn note_closing(&mut self, turn: Turn) {
-        if !self.has(turn) && !self.make_room(turn) {
-            self.closing[turn.from as usize] |= self.bit(turn);
+        let Turn { from, to } = turn;
+        let is_against = self.ranks[to as usize] < self.ranks[from as usize];
+        if is_against && !self.look_ahead(to, from) {
+            self.closing[from as usize] |= self.bit(turn);
         }
     }
 

@@ -45,6 +45,11 @@ impl Graph {
         Ok(Graph { ports, opposites: vec![NONE; channels as usize] })
     }
 
+    /// Makes a graph from the opposite of each channel, or [`NONE`].
+    pub(crate) fn of_opposites(ports: u32, opposites: Vec<u32>) -> Graph {
+        Graph { ports, opposites }
+    }
+
     /// Joins two ports by a link.
     ///
     /// # Errors

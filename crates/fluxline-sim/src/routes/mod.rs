@@ -21,7 +21,7 @@
 //! assert_eq!(updown.route(&graph, 3, 0).expect("a path").ports, [0]);
 //! // After a fault: remove the link, and compute again.
 //! graph.remove_link(End { node: 1, port: 0 });
-//! let nue = routes::nue(&graph, 1)?;
+//! let nue = routes::nue(&graph, 1);
 //! assert_eq!(nue.route(&graph, 1, 2).expect("a path").ports, [1, 1, 1]);
 //! # Ok::<(), String>(())
 //! ```

@@ -12,17 +12,17 @@ use super::set::{Routes, Step, Tree};
 
 /// The most layers.
 const LAYERS_MAX: u8 = 64;
+/// Targets of which a layer keeps the dependencies of paths alone. For later ones it also keeps
+/// those that the search only tried, which makes it faster. Measured: paths on tori become longer
+/// with less than 2, and not shorter with more.
+const CAREFUL: u32 = 4;
 
-/// Returns routes free of deadlock in `count` virtual layers; 1 needs no virtual channels. Each
-/// target has the layer in which its paths are shortest. In every layer, the paths of a spanning
-/// tree stay possible, so each pair of joined nodes has a path.
-///
-/// # Errors
-/// No layer, or more than 64.
-pub fn nue(graph: &Graph, count: u8) -> Result<Routes, String> {
-    if !(1..=LAYERS_MAX).contains(&count) {
-        return Err(format!("{count} layers: give 1 to {LAYERS_MAX}"));
-    }
+/// Returns routes free of deadlock in `count` virtual layers (1 to 64); 1 needs no virtual channels.
+/// Each target has the layer in which its paths are shortest. In every layer, the paths of a
+/// spanning tree stay possible, so each pair of joined nodes has a path.
+#[must_use]
+pub fn nue(graph: &Graph, count: u8) -> Routes {
+    let count = count.clamp(1, LAYERS_MAX);
     let centre = graph.centre();
     let stride = (centre.len() / usize::from(count)).max(1);
     let root = |index: u8| centre[usize::from(index) * stride % centre.len()];
@@ -39,7 +39,7 @@ pub fn nue(graph: &Graph, count: u8) -> Result<Routes, String> {
         trees.push(paths.tree());
         chosen.push(layer);
     }
-    Ok(Routes::of(trees).in_layers(|_, target| chosen[target as usize]))
+    Routes::of(trees).in_layers(|_, target| chosen[target as usize])
 }
 
 /// Returns shortest paths in as few virtual layers as the search finds.
@@ -60,6 +60,7 @@ pub fn layers(graph: &Graph, most: u8) -> Result<Routes, String> {
             let links = |node: u32| far[node as usize];
             let nearer = |channel: u32| links(graph.to(channel)) < links(graph.from(channel));
             let mut found = search.run(&mut kept, target, nearer);
+            search.undo(&mut kept);
             found.retain(is_open);
             search.keep(&mut kept, &found);
             is_complete &=
@@ -135,6 +136,9 @@ impl<'a> Layer<'a> {
     /// a node twice is replaced by that of the tree.
     fn paths(&mut self, search: &mut Search<'_>, target: u32) -> Found {
         let mut found = search.run(&mut self.kept, target, |_| true);
+        if target < CAREFUL {
+            search.undo(&mut self.kept);
+        }
         let mut seen = vec![NONE; self.depths.len()];
         for source in 0..self.graph.nodes() {
             let is_first = |channel: &u32| {

@@ -70,7 +70,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds paths to a target over allowed channels. `kept` is afterwards as before.
+    /// Finds paths to a target over allowed channels, and adds the dependencies of all channels
+    /// that it met to `kept`; [`Search::undo`] removes them.
     pub fn run(
         &mut self,
         kept: &mut Acyclic<'_>,
@@ -78,6 +79,7 @@ impl<'a> Search<'a> {
         allowed: impl Fn(u32) -> bool,
     ) -> Found {
         self.waiting.clear();
+        self.added.clear();
         self.is_reached.fill(false);
         self.first.fill(NONE);
         let graph = self.graph;
@@ -108,7 +110,6 @@ impl<'a> Search<'a> {
             let before: Vec<u32> = before.collect();
             before.into_iter().for_each(|of| self.push(best.cost, of, channel));
         }
-        self.added.drain(..).for_each(|turn| kept.remove(turn));
         let paths = (0..graph.nodes()).map(|source| self.path(source)).collect();
         Found { paths, cost }
     }
@@ -141,6 +142,11 @@ impl<'a> Search<'a> {
             channel = self.after[channel as usize];
         }
         path
+    }
+
+    /// Removes the dependencies that the last search added.
+    pub fn undo(&mut self, kept: &mut Acyclic<'_>) {
+        self.added.drain(..).for_each(|turn| kept.remove(turn));
     }
 
     /// Keeps the dependencies of paths for all later searches.

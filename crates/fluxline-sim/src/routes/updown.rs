@@ -22,24 +22,25 @@ pub enum Root {
     Central,
 }
 
+impl Root {
+    /// Returns the node that is chosen.
+    #[must_use]
+    pub fn node(self, graph: &Graph) -> u32 {
+        if let Root::Node(node) = self {
+            return node;
+        }
+        let candidates = graph.centre();
+        let stride = candidates.len().div_ceil(CANDIDATES).max(1);
+        let tried = candidates.into_iter().step_by(stride);
+        tried.min_by_key(|&node| UpDown::new(graph, node).total()).unwrap_or(0)
+    }
+}
+
 /// Returns the shortest path for each pair that goes up first and then down. Of equal paths, a
 /// source takes the one whose next channel has the fewest paths so far.
 #[must_use]
 pub fn updown(graph: &Graph, root: Root) -> Routes {
-    let order = match root {
-        Root::Node(node) => UpDown::new(graph, node),
-        Root::Central => central(graph),
-    };
-    order.routes()
-}
-
-/// Sums are of distances alone, without paths: they do not depend on the choice between equals.
-fn central(graph: &Graph) -> UpDown<'_> {
-    let candidates = graph.centre();
-    let stride = candidates.len().div_ceil(CANDIDATES).max(1);
-    let tried = candidates.into_iter().step_by(stride).map(|node| UpDown::new(graph, node));
-    let best = tried.min_by_key(UpDown::total);
-    best.unwrap_or_else(|| UpDown::new(graph, 0))
+    UpDown::new(graph, root.node(graph)).routes()
 }
 
 /// The directions of all channels.

@@ -11,9 +11,10 @@ mod files;
 mod keys;
 mod network;
 mod node;
+mod of_url;
 mod page;
 mod read;
-mod run;
+pub(crate) mod run;
 mod sci;
 mod sweep;
 pub mod url;
@@ -21,6 +22,7 @@ mod url_parts;
 
 use serde::{Deserialize, Serialize};
 
+pub use atoll::{AtollPart, RoutingName};
 pub use check::Refused;
 pub use ethernet::{EthernetPart, ForwardingName, Switched};
 pub use keys::{KEYS, Key, When};
@@ -44,6 +46,8 @@ pub struct Scenario {
     pub network: NetworkPart,
     /// The links and the switch of kind `ethernet`.
     pub ethernet: EthernetPart,
+    /// The chips and cables of kinds `atoll-…`.
+    pub atoll: AtollPart,
     /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
     /// Nodes that differ from the others; a later table overrides an earlier one.
@@ -68,6 +72,7 @@ impl Default for Scenario {
             seed: 1,
             network: NetworkPart::default(),
             ethernet: EthernetPart::default(),
+            atoll: AtollPart::default(),
             traffic: TrafficPart::default(),
             node: Vec::new(),
             run: RunPart::default(),

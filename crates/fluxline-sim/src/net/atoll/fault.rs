@@ -19,10 +19,9 @@ impl<C: Cargo> Network<C> {
         }
         self.tick = self.tick.max(self.ticks.from(agenda.now()));
         match kind {
-            FaultKind::Host(_)
-            | FaultKind::Restart(_)
-            | FaultKind::CutLink { .. }
-            | FaultKind::MendLink { .. } => return false,
+            FaultKind::Host(_) | FaultKind::Restart(_) => return false,
+            FaultKind::CutLink { from, to } => return self.set_between(from, to, Cut::Yes, agenda),
+            FaultKind::MendLink { from, to } => return self.set_between(from, to, Cut::No, agenda),
             FaultKind::Power(_) => self.switch_off(node, agenda),
             FaultKind::Cable(_) | FaultKind::Repair(_) => {
                 let has_cable = |port: &u32| self.config.wiring.end_of(node, *port) != NONE;
@@ -32,6 +31,22 @@ impl<C: Cargo> Network<C> {
             }
         }
         true
+    }
+
+    /// Cuts all cables between two nodes, or repairs them. Returns false if there are none.
+    fn set_between(
+        &mut self,
+        from: u32,
+        to: u32,
+        cut: Cut,
+        agenda: &mut impl Schedule<Entry>,
+    ) -> bool {
+        let ports: Vec<u32> =
+            (0..LINKS).filter(|&port| self.config.wiring.leads(from, port, to)).collect();
+        ports.iter().for_each(|&port| {
+            self.set_cable(from, port, cut, agenda);
+        });
+        !ports.is_empty()
     }
 
     /// Cuts the cable at any link port of a node, or repairs it. Returns false if there is none.

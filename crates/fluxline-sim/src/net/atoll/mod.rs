@@ -25,8 +25,9 @@ mod interconnect;
 mod motion;
 mod state;
 mod supply;
+mod tap;
 
-pub use cargo::{Cargo, Parcel, Worms};
+pub use cargo::{Cargo, Parcel, Processes, Sent, Worms};
 pub use config::Config;
 pub use deadlock::Deadlock;
 pub use error::ConfigError;
@@ -119,6 +120,8 @@ pub struct Network<C> {
     ack_clocks: u64,
     control_clocks: u64,
     counts: Counts,
+    /// The dump, if there is one.
+    tap: Option<Box<tap::Tap>>,
     /// The first broken law, if any.
     defect: Option<String>,
 }
@@ -166,6 +169,7 @@ impl<C: Cargo> Network<C> {
             ack_clocks: config.ack(),
             control_clocks: config.control(),
             counts: Counts::default(),
+            tap: None,
             defect: None,
             config,
         })
@@ -196,7 +200,7 @@ impl<C: Cargo> Network<C> {
     /// Returns the number of links on the path of a message, if there is a path.
     #[must_use]
     pub fn links_between(&self, source: u32, target: u32) -> Option<u32> {
-        let path = self.routes.path(&self.config.wiring, source, target)?;
+        let path = self.routes.path(source, target)?;
         Some(path.links())
     }
 

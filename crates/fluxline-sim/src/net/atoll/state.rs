@@ -36,8 +36,9 @@ pub struct Worm {
     pub send: u64,
     pub source: u32,
     pub target: u32,
-    /// The host ports at both ends.
+    /// The host ports of sender and receiver.
     pub port: u8,
+    pub target_port: u8,
     /// Bytes with header; those that the network port has cut into packets; those that arrived.
     pub bytes: u32,
     pub taken: u32,

@@ -15,17 +15,18 @@ impl<C: Cargo> Network<C> {
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
         let never = |frame| Err(Refused { frame, why: Refusal::Never });
-        let (wiring, port) = (&self.config.wiring, cargo.port());
+        let (wiring, port, target_port) = (&self.config.wiring, cargo.port(), cargo.target_port());
         let chosen = cargo.path();
         let target = chosen.map_or(cargo.target(), |path| path.end(wiring, node));
         let Some(bytes) = cargo.bytes().checked_add(self.config.header_bytes) else {
             return never(cargo);
         };
         let is_there = |node: u32| self.has_power.get(node as usize) == Some(&true);
-        if u32::from(port) >= LINKS || !is_there(node) || target >= self.has_power.len() as u32 {
+        let has_ports = u32::from(port.max(target_port)) < LINKS;
+        if !has_ports || !is_there(node) || target >= self.has_power.len() as u32 {
             return never(cargo);
         }
-        let Some(path) = chosen.or_else(|| self.routes.path(wiring, node, target)) else {
+        let Some(path) = chosen.or_else(|| self.routes.path(node, target)) else {
             return never(cargo);
         };
         let index = (node * LINKS + u32::from(port)) as usize;
@@ -41,6 +42,7 @@ impl<C: Cargo> Network<C> {
             source: node,
             target,
             port,
+            target_port,
             bytes,
             taken: 0,
             landed: 0,

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod host;
+pub mod shared;
 
 use super::{Cargo, Entry, manager};
 use crate::fabric::courier::Frame;

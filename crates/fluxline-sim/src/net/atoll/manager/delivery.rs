@@ -45,7 +45,8 @@ impl<C: Cargo + Clone> Managed<C> {
     ) -> Result<SendId, Refused<C>> {
         let (target, port, now) = (cargo.target(), cargo.port(), agenda.now());
         let is_node = |of: u32| self.is_alive.get(of as usize).is_some();
-        let is_right = is_node(node) && is_node(target) && port < 4;
+        let is_port = port.max(cargo.target_port()) < 4;
+        let is_right = is_node(node) && is_node(target) && is_port;
         if !is_right || cargo.bytes() > u32::MAX / 2 || !self.is_alive[node as usize] {
             return Err(Refused { frame: cargo, why: Refusal::Never });
         }
@@ -91,7 +92,7 @@ impl<C: Cargo + Clone> Managed<C> {
                 let bytes = u64::from(letter.bytes());
                 let content = Content::Letter(letter);
                 let (path, port) = (Managed::<C>::one_link(port as u8), port as u8);
-                let envelope = Envelope { from: node, path, port, content };
+                let envelope = Envelope { from: node, path, port, target_port: port, content };
                 if let Given::NoRoom(back) = self.give(node, envelope, agenda) {
                     if let Content::Letter(letter) = back.content {
                         self.drivers[node as usize].letters[usize::from(port)].push_front(letter);
@@ -184,9 +185,10 @@ impl<C: Cargo + Clone> Managed<C> {
         };
         let base = self.drivers[node as usize].base(target);
         let flight = self.drivers[node as usize].flights.get(&number)?;
-        let (port, sequence, cargo) = (flight.cargo.port(), flight.sequence, flight.cargo.clone());
+        let (sequence, cargo) = (flight.sequence, flight.cargo.clone());
+        let (port, target_port) = (cargo.port(), cargo.target_port());
         let content = Content::Message { number, sequence, base, cargo };
-        Some(Envelope { from: node, path, port, content })
+        Some(Envelope { from: node, path, port, target_port, content })
     }
 
     fn acknowledgement(&mut self, node: u32, source: u32, port: usize) -> Option<Envelope<C>> {
@@ -197,7 +199,8 @@ impl<C: Cargo + Clone> Managed<C> {
         }
         // Without a route, the source will hear of the messages when it repeats them.
         let content = Content::Acknowledgement(verdicts);
-        Some(Envelope { from: node, path: path?, port: port as u8, content })
+        let port = port as u8;
+        Some(Envelope { from: node, path: path?, port, target_port: port, content })
     }
 
     /// Handles everything that has left or reached the chips.
@@ -246,7 +249,7 @@ impl<C: Cargo + Clone> Managed<C> {
                 self.end(node, verdict.number, end);
             }),
             Content::Message { number, sequence, base, cargo } => {
-                let to = PortName { node, port: cargo.port() };
+                let to = PortName { node, port: cargo.target_port() };
                 let is_accepted = self.host_ports.accepts(to, from);
                 let is_new = self.drivers[node as usize].receive(from, sequence, base);
                 match (is_new, is_accepted) {
@@ -255,7 +258,7 @@ impl<C: Cargo + Clone> Managed<C> {
                         self.arrived[node as usize].push_back(cargo);
                         self.reports.push_back(Report::Received { node, class: Class::Request });
                     }
-                    (true, false) => self.reject(PortName { node: from, ..to }, to),
+                    (true, false) => self.reject(PortName { node: from, port: cargo.port() }, to),
                     (false, _) => self.counts.duplicates += 1,
                 }
                 let verdict = Verdict { number, is_accepted };

@@ -11,8 +11,10 @@ pub struct Envelope<C> {
     pub from: u32,
     /// The path.
     pub path: Path,
-    /// The host port at both ends.
+    /// The host port of the sender.
     pub port: u8,
+    /// The host port of the receiver.
+    pub target_port: u8,
     /// The content.
     pub content: Content<C>,
 }
@@ -65,6 +67,10 @@ impl<C: Cargo> Cargo for Envelope<C> {
 
     fn port(&self) -> u8 {
         self.port
+    }
+
+    fn target_port(&self) -> u8 {
+        self.target_port
     }
 
     fn path(&self) -> Option<Path> {

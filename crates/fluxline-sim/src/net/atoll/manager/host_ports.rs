@@ -86,7 +86,7 @@ pub enum PortError {
 struct Owner {
     process: String,
     key: u64,
-    /// Nodes whose process at the same port may write.
+    /// Nodes whose processes may write.
     granted: BTreeSet<u32>,
 }
 
@@ -143,7 +143,7 @@ impl HostPorts {
         Ok(())
     }
 
-    /// Lets the process with the same host port of another node write to this one.
+    /// Lets the processes of another node write to this port.
     ///
     /// # Errors
     /// [`PortError::NotOwner`].

@@ -4,9 +4,10 @@ use super::entry::Task;
 use super::host_ports::PortName;
 use super::{Cargo, Entry, Managed};
 use crate::core::agenda::{Part, Schedule};
+use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{
-    Class, Counter, Interconnect, LinkUse, Refusal, Refused, Report, SendId,
+    Circle, Class, Counter, Interconnect, LinkUse, Refusal, Refused, Report, SendId,
 };
 
 /// Frames are messages. A send is done when its receiver has acknowledged it.
@@ -70,6 +71,22 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
             return Err(format!("{taken} messages taken, {done} done, {lost} lost, {open} open"));
         }
         Ok(())
+    }
+
+    fn deadlock(&self) -> Option<Circle> {
+        Interconnect::deadlock(&self.network)
+    }
+
+    fn begin_dump(&mut self, dump: Dump) -> bool {
+        self.network.begin_dump(dump)
+    }
+
+    fn dump_mut(&mut self) -> Option<&mut Dump> {
+        self.network.dump_mut()
+    }
+
+    fn end_dump(&mut self) -> Option<Dump> {
+        self.network.end_dump()
     }
 
     fn kind_name(kind: u8) -> &'static str {

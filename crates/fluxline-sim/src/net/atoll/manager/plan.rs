@@ -37,7 +37,7 @@ impl Plan {
         let (name, found) = match (algorithm, mesh) {
             (_, Some(mesh)) => ("dimension order", mesh.routes(&graph)),
             (Algorithm::Safe | Algorithm::UpDown, None) => ("up*/down*", updown()),
-            (Algorithm::Nue, None) => ("Nue", routes::nue(&graph, 1)?),
+            (Algorithm::Nue, None) => ("Nue", routes::nue(&graph, 1)),
             (Algorithm::Shortest, None) => ("shortest path", routes::shortest(&graph)),
         };
         let cycle = Dependencies::of(&graph, &found)?.cycle();
