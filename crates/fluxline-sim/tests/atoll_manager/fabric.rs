@@ -10,11 +10,16 @@ fn open(url: &str) -> Cluster {
 }
 
 fn pair_of(cluster: &Cluster) -> Pair {
+    pair_with(cluster, 1)
+}
+
+/// The first node, and another one.
+fn pair_with(cluster: &Cluster, right: usize) -> Pair {
     let mut now = Moment::default();
     Pair {
         left: Box::new(cluster.node(0)),
-        right: Box::new(cluster.node(1)),
-        right_name: "1".into(),
+        right: Box::new(cluster.node(right)),
+        right_name: right.to_string(),
         right_again: None,
         now: Box::new(move || {
             now = now + Span::from_ns(20_000);
@@ -27,6 +32,11 @@ conformance!(on_managed_atoll, pair_of(&open("sim:atoll?grid=2x2&manager=on")));
 conformance!(
     on_managed_atoll_with_bit_errors,
     pair_of(&open("sim:atoll?torus=3x2&manager=3&routing=shortest&fault=bits:1e-5"))
+);
+
+conformance!(
+    between_processes_of_managed_nodes,
+    pair_with(&open("sim:atoll?grid=2x1&processes=4&manager=on"), 6)
 );
 
 /// Puts 4 KiB at 6 ms; returns the end, and the time that it took.
