@@ -11,6 +11,9 @@ use crate::core::interconnect::{Class, Interconnect, Refusal, Refused, Report, S
 
 /// Acknowledgements in one message. A choice.
 const ACKNOWLEDGED_MAX: usize = 64;
+/// Messages of a node that are in the network at a time while routes are not proved. A choice: with
+/// more, removals and repetitions near saturation leave little room for anything else.
+const UNPROVED_MAX: u32 = 2;
 /// Rejected messages that are kept for the reader. A choice.
 const REJECTED_MAX: usize = 1024;
 
@@ -123,7 +126,13 @@ impl<C: Cargo + Clone> Managed<C> {
     }
 
     fn pump_messages(&mut self, node: u32, port: usize, agenda: &mut impl Schedule<Entry>) {
+        let is_safe = self.agents[node as usize].is_safe();
         while let Some(item) = self.drivers[node as usize].items[port].pop_front() {
+            let driver = &mut self.drivers[node as usize];
+            let is_message = matches!(item, Item::Message(_));
+            if is_message && !is_safe && driver.under_way >= UNPROVED_MAX {
+                return driver.items[port].push_front(item);
+            }
             let envelope = match item {
                 Item::Message(number) => self.envelope_of(node, number),
                 Item::Acknowledge(source) => self.acknowledgement(node, source, port),
@@ -144,6 +153,7 @@ impl<C: Cargo + Clone> Managed<C> {
                     self.counts.repeated += u64::from(flight.tries > 1);
                     (flight.place, flight.path) = (Place::Network, path);
                     if let Some(SendId(send)) = send {
+                        driver.under_way += 1;
                         self.sent.insert(send, Sent { node, message });
                     }
                 }
@@ -216,6 +226,7 @@ impl<C: Cargo + Clone> Managed<C> {
                 Report::Done { send, .. } | Report::Lost { send, .. } => {
                     if let Some(Sent { node, message }) = self.sent.remove(&send.0) {
                         self.has_left(node, message, agenda);
+                        self.pump(node, agenda);
                     }
                 }
                 Report::Space { node } => self.pump(node, agenda),
@@ -227,7 +238,9 @@ impl<C: Cargo + Clone> Managed<C> {
     /// Notes that a message has left the network: it arrived, or was lost. The driver does not
     /// know which; it waits for the acknowledgement from now on.
     fn has_left(&mut self, node: u32, message: u64, agenda: &mut impl Schedule<Entry>) {
-        let Some(flight) = self.drivers[node as usize].flights.get_mut(&message) else { return };
+        let driver = &mut self.drivers[node as usize];
+        driver.under_way = driver.under_way.saturating_sub(1);
+        let Some(flight) = driver.flights.get_mut(&message) else { return };
         if flight.place != Place::Network {
             return;
         }
@@ -279,14 +292,14 @@ impl<C: Cargo + Clone> Managed<C> {
         self.rejected.push_back(Rejected { from, to });
     }
 
-    /// Queues the acknowledgements for a node.
+    /// Queues the acknowledgements for a node, ahead of messages.
     pub(super) fn acknowledge(
         &mut self,
         node: u32,
         source: u32,
         agenda: &mut impl Schedule<Entry>,
     ) {
-        self.drivers[node as usize].items[0].push_back(Item::Acknowledge(source));
+        self.drivers[node as usize].items[0].push_front(Item::Acknowledge(source));
         self.pump(node, agenda);
     }
 

@@ -71,6 +71,8 @@ pub struct Driver<C> {
     pub letters: [VecDeque<Letter>; 4],
     /// Messages of each host port that are not over.
     pub open: [u32; 4],
+    /// Departures that have not left the network.
+    pub under_way: u32,
     /// True if a message was rejected because too many were open.
     pub has_refused: bool,
     next: BTreeMap<u32, u32>,
@@ -86,6 +88,7 @@ impl<C> Default for Driver<C> {
             items: Default::default(),
             letters: Default::default(),
             open: [0; 4],
+            under_way: 0,
             has_refused: false,
             next: BTreeMap::new(),
             received: BTreeMap::new(),
