@@ -66,6 +66,13 @@ pub enum Command {
     /// Simulate a link and its nodes in virtual time
     #[command(subcommand)]
     Sim(crate::sim_arguments::SimCommand),
+    /// Draw the map of a simulated network: nodes, links, their load and faults over time, routes
+    #[command(
+        after_help = "Examples:\n  fluxline topo scenarios/atoll-faults.toml --html map.html\n  \
+        fluxline topo 'sim:atoll?torus=4x4' --route 0:10 --svg map.svg\n  \
+        fluxline topo scenarios/torus.toml --load 0.3 --json"
+    )]
+    Topo(crate::topo_arguments::TopoArguments),
     /// Test remote memory with the RDMA programs of others (perftest)
     #[command(subcommand)]
     Rdma(crate::rdma_arguments::RdmaCommand),

@@ -17,6 +17,7 @@ mod progress;
 mod rdma_arguments;
 mod served;
 mod sim_arguments;
+mod topo_arguments;
 mod version;
 mod words;
 
@@ -61,6 +62,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json).map(well),
         Command::Shm(ShmCommand::List) => commands::shm::list(json).map(well),
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json).map(well),
+        Command::Topo(topo) => commands::topo::topo(&topo, json).map(well),
         Command::Sim(sim) => commands::sim::sim(&sim, json).map(well),
         Command::Rdma(rdma) => commands::rdma::rdma(&rdma, json).map(well),
         Command::Bench(bench) => commands::bench::bench(&bench, json).map(well),

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod html;
+pub mod network;
 mod number;
 mod page;
 mod points;

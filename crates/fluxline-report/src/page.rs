@@ -1,5 +1,7 @@
 //! A page as data. All text is plain text; it is escaped when HTML is made.
 
+use crate::network::Network;
+
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -50,6 +52,8 @@ pub enum Block {
     Table(Table),
     /// A heat map.
     HeatMap(HeatMap),
+    /// A drawing of a network.
+    Network(Network),
 }
 
 /// Curves over one axis.

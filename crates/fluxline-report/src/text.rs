@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::html::{heat, plot, table};
+use crate::network::Network;
 use crate::number::digits;
 use crate::page::{Block, Cell, HeatMap, Page, Plot, Section, Table};
 use crate::points;
@@ -51,11 +52,24 @@ fn push_section(out: &mut String, section: &Section) {
             Block::Plot(of) => push_plot(out, of),
             Block::Table(of) => push_table(out, of),
             Block::HeatMap(of) => push_map(out, of),
+            Block::Network(of) => push_network(out, of),
         }
     }
     if !section.notes.is_empty() {
         out.push('\n');
         section.notes.iter().for_each(|note| push_wrapped(out, &format!("- {note}")));
+    }
+}
+
+/// Writes the last state of a drawing; the drawing itself needs HTML or SVG.
+fn push_network(out: &mut String, of: &Network) {
+    push_title(out, &of.title);
+    if let Some(state) = of.states.last() {
+        let values = state.values.iter().copied().filter(|value| value.is_finite());
+        let most = values.fold(0.0, f64::max);
+        let busiest = format!("{}: at most {} {}", state.label, digits(most, 3), of.unit);
+        let note = if state.note.is_empty() { String::new() } else { format!("; {}", state.note) };
+        push_wrapped(out, &plain(&format!("{busiest}{note}")));
     }
 }
 

@@ -16,6 +16,7 @@ pub mod reproduce;
 pub mod routes;
 pub mod scenario;
 pub mod threads;
+pub mod topo;
 pub mod world;
 
 pub use self::core::agenda::Agenda;

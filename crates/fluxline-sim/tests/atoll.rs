@@ -17,13 +17,22 @@ fn open(url: &str) -> Cluster {
     Cluster::open(url).expect("a right URL")
 }
 
-/// Two nodes of a cluster, and a clock of 20 us a look.
+/// Two processes of a network.
+fn pair_at(keys: &str, [left, right]: [usize; 2]) -> Pair {
+    pair_between(&open(&format!("sim:atoll?{keys}")), left, right)
+}
+
 fn pair_of(cluster: &Cluster) -> Pair {
+    pair_between(cluster, 0, 1)
+}
+
+/// Two nodes of a cluster, and a clock of 20 us a look.
+fn pair_between(cluster: &Cluster, left: usize, right: usize) -> Pair {
     let mut now = Moment::default();
     Pair {
-        left: Box::new(cluster.node(0)),
-        right: Box::new(cluster.node(1)),
-        right_name: "1".into(),
+        left: Box::new(cluster.node(left)),
+        right: Box::new(cluster.node(right)),
+        right_name: right.to_string(),
         right_again: None,
         now: Box::new(move || {
             now = now + Span::from_ns(20_000);
@@ -33,6 +42,8 @@ fn pair_of(cluster: &Cluster) -> Pair {
 }
 
 conformance!(on_atoll, pair_of(&open("sim:atoll?grid=2x2")));
+conformance!(on_atoll_processes_of_two_nodes, pair_at("grid=2x2&processes=4", [1, 6]));
+conformance!(on_atoll_processes_of_one_node, pair_at("ring=2&processes=2", [2, 3]));
 conformance!(on_atoll_with_bit_errors, pair_of(&open("sim:atoll?grid=3x1&fault=bits:1e-5")));
 
 fn put(bytes: &[u8], to: Target) -> Work<'_> {
@@ -60,6 +71,55 @@ fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
     }
 }
 
+/// Returns the virtual time until four puts of 64 KiB between disjoint pairs are placed.
+fn four_puts(keys: &str, pairs: [[usize; 2]; 4]) -> Span {
+    let cluster = open(&format!("sim:atoll?{keys}"));
+    let mut all = pairs.map(|[left, right]| Joined::new(pair_between(&cluster, left, right)));
+    let begun: Vec<_> = all
+        .iter_mut()
+        .zip(1..)
+        .map(|(joined, value)| {
+            let (region, remote) = joined.shared("samples", 1 << 16);
+            let (to, data) = (Target { remote, offset: 0 }, vec![value; 1 << 16]);
+            joined.pair.left.post(joined.left, 1, put(&data, to)).expect("room");
+            (region, data)
+        })
+        .collect();
+    let start = cluster.now();
+    for (joined, (region, data)) in all.iter_mut().zip(begun) {
+        assert_eq!(joined.done(1).1, Status::Done);
+        assert_eq!(joined.bytes(region, 0, 1 << 16), data, "its own data");
+    }
+    cluster.check_conservation().expect("each packet is somewhere");
+    cluster.now().since(start)
+}
+
+#[test]
+fn four_processes_of_a_node_use_it_at_once_and_share_its_bus() {
+    let to_other_node = [[0, 4], [1, 5], [2, 6], [3, 7]];
+    let of_one_node = four_puts("grid=2x1&processes=4", to_other_node);
+    // To other host ports than their own, and within a node.
+    let crossed = four_puts("grid=2x1&processes=4", [[0, 5], [1, 4], [2, 3], [6, 7]]);
+    let apart = four_puts("ring=8", [[0, 1], [2, 3], [4, 5], [6, 7]]);
+    assert!(of_one_node > apart && crossed > Span::default(), "{of_one_node:?} {apart:?}");
+}
+
+#[test]
+fn all_processes_of_a_node_end_with_its_power() {
+    let cluster = open("sim:atoll?grid=2x1&processes=2&fault=power:1@5ms");
+    let mut all =
+        [[0, 2], [1, 3]].map(|[left, right]| Joined::new(pair_between(&cluster, left, right)));
+    let remotes = all.each_mut().map(|joined| joined.shared("samples", 4096).1);
+    while cluster.now() < Moment::from_ns(6_000_000) {
+        all.iter_mut().for_each(|joined| _ = joined.turn());
+    }
+    for (joined, remote) in all.iter_mut().zip(remotes) {
+        let to = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, 1, put(&[7; 64], to)).expect("room");
+        assert_eq!(joined.done(1).1, Status::Flushed);
+    }
+}
+
 #[test]
 fn a_put_to_a_node_without_power_ends_as_flushed() {
     let cluster = open("sim:atoll?grid=3x1&fault=power:1@5ms");
@@ -78,8 +138,8 @@ fn a_put_to_a_node_without_power_ends_as_flushed() {
 fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
     for (url, says) in [
         ("sim:atollo", "write sim:sci, sim:atoll or sim:ethernet"),
-        ("sim:atoll?grid=2x2&", "the keys are grid, torus"),
-        ("sim:atoll?nodes=4", "the keys are grid, torus"),
+        ("sim:atoll?grid=2x2&", "its keys are grid, torus"),
+        ("sim:atoll?nodes=4", "its keys are grid, torus"),
         ("sim:atoll?grid=2x2&grid=2x2", "grid is given twice"),
         ("sim:atoll?grid=2x2&ring=4", "give grid or ring, not both"),
         ("sim:atoll?grid=4", "COLUMNSxROWS"),
@@ -94,11 +154,13 @@ fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         ("sim:atoll?routing=luck", "dimension, shortest, updown or nue"),
         ("sim:atoll?bus=isa", "pci64-66, pcix-100 or pcix-133"),
         ("sim:atoll?seed=x", "a whole number"),
+        ("sim:atoll?processes=5", "1 to 4"),
+        ("sim:atoll?processes=0", "1 to 4"),
         ("sim:atoll?fault=bits:1", "bits:1e-6"),
         ("sim:atoll?fault=host:3@1", "host:3@1ms"),
         ("sim:atoll?fault=host:99@1ms", "nodes are 0 to 15"),
         ("sim:atoll?fault=restart:3@1ms", "cannot start again"),
-        ("sim:atoll?fault=cut:3-4@1ms", "write cable:3@1ms"),
+        ("sim:atoll?fault=cut:3-4@1ms", "two nodes with a cable"),
     ] {
         let error = Cluster::open(url).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(says) && !error.contains('\n'), "{url}: {error}");

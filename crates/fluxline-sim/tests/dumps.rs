@@ -227,13 +227,15 @@ fn a_run_with_a_dump_is_the_same_run() {
     assert_eq!(load(true), load(false));
 }
 
+const ATOLL: &str = "[network]\nkind = \"atoll-torus\"\nside = 3";
+
 fn scenario(text: &str) -> Scenario {
     Scenario::parse("scenario.toml", text).expect("a scenario")
 }
 
 #[test]
 fn one_seed_gives_the_same_file_and_another_does_not() {
-    for network in ["[network]\nnodes = 4", "[network]\nkind = \"torus\"\nside = 3"] {
+    for network in ["[network]\nnodes = 4", "[network]\nkind = \"torus\"\nside = 3", ATOLL] {
         let file = |seed: u64| {
             let scenario = scenario(&format!("seed = {seed}\n{network}\n"));
             scenario.dump(0.1, 20.0, 1 << 24).expect("a scenario that runs").finish().0
@@ -261,6 +263,60 @@ fn each_packet_of_routers_crosses_each_link_of_its_way_once() {
             let at_target = name.starts_with(&format!("router{}:", number(packet, 8)));
             assert_eq!(is_last, at_target, "{name}: {packet:?}");
         }
+    }
+}
+
+/// Every transmission of an ATOLL link is there: whole, damaged, rejected and repeated ones.
+#[test]
+fn packets_of_atoll_links_agree_with_the_counts_of_the_network() {
+    use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size, Traffic};
+    use fluxline_sim::load::{Loaded, Settings};
+    use fluxline_sim::net::atoll::{self, Grid, Wiring, Worms};
+    use fluxline_sim::{Fingerprint, core::interconnect::Interconnect, core::model};
+    let seed = test_seed!(1);
+    let wiring = Wiring::grid(Grid { columns: 3, rows: 3, is_torus: false }).expect("a grid");
+    let config = atoll::Config { bit_error_rate: 1e-4, seed, ..atoll::Config::new(wiring) };
+    let run = |with_dump: bool| {
+        let mut network = atoll::Network::new(config.clone()).expect("a network");
+        if with_dump {
+            assert!(network.begin_dump(Dump::new(1 << 26)));
+        }
+        let plan = Plan {
+            nodes: 9,
+            pattern: Pattern::Uniform,
+            arrivals: Arrivals::Poisson { bytes_per_s: 50e6 },
+            size: Size::Fixed(300),
+            seed,
+        };
+        let (mut agenda, traffic) = (Agenda::default(), Traffic::new(plan).expect("a plan"));
+        let mut model = Loaded::new(network, Worms, traffic, &Settings::default(), &mut agenda);
+        let mut print = Fingerprint::default();
+        model::run(&mut model, &mut agenda, &mut print, Instant::from_ps(400_000_000));
+        let counts = model.network().counts();
+        (print.to_string(), counts, model.network_mut().end_dump())
+    };
+    let (print, counts, dump) = run(true);
+    assert_eq!(print, run(false).0, "a dump does not change the run");
+    let (file, written) = dump.expect("begun").finish();
+    let (names, seen) = read(&file);
+    assert_eq!((names.len(), written.left_out), (24, 0), "{names:?}");
+    let count = |what: &str| count_of(&seen, what) as u64;
+    let (damaged, rejected) = (count("damaged on this link"), count("rejected behind"));
+    assert!(damaged > 20 && rejected > 10, "{damaged} {rejected}");
+    assert_eq!(damaged, counts.damaged);
+    assert_eq!(count("sent again"), counts.repeated);
+    assert_eq!(seen.len() as u64, counts.hops + damaged + rejected);
+    let flagged = seen.iter().filter(|packet| packet.flags & 1 << 24 != 0);
+    assert_eq!(flagged.count() as u64, damaged);
+    assert!(seen.windows(2).all(|pair| pair[0].ps <= pair[1].ps), "packets are out of order");
+    // Each link sends one packet at a time: none begins before the end of the one before.
+    let symbols = |packet: &Seen| {
+        u64::from(u32::from_be_bytes(packet.bytes[16..20].try_into().expect("four")))
+    };
+    let mut free = vec![0; names.len()];
+    for packet in &seen {
+        assert!(packet.ps >= free[packet.interface], "{packet:?}");
+        free[packet.interface] = packet.ps + 4000 * symbols(packet);
     }
 }
 

@@ -17,6 +17,7 @@ pub mod recover;
 pub mod run;
 pub mod shm;
 pub mod sim;
+pub mod topo;
 use fluxline_daq::record::JoinReport;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use crate::number::digits;
 use crate::page::HeatMap;
 
 /// Steps of the colour scale.
-const STEPS: usize = 16;
+pub(super) const STEPS: usize = 16;
 /// More columns than these have cells without a number in them.
 const NUMBERS_COLUMNS_MAX: usize = 12;
 /// More columns than these have small cells.
@@ -18,7 +18,7 @@ const NAMES_MAX: usize = 16;
 
 /// Viridis in 16 steps (Smith and van der Walt, matplotlib, CC0): evenly perceived, also by
 /// colour-blind eyes and in grey.
-const VIRIDIS: [&str; STEPS] = [
+pub(super) const VIRIDIS: [&str; STEPS] = [
     "#440154", "#481a6c", "#472f7d", "#414487", "#39568c", "#31688e", "#2a788e", "#23888e",
     "#1f988b", "#22a884", "#35b779", "#54c568", "#7ad151", "#a5db36", "#d2e21b", "#fde725",
 ];

@@ -3,6 +3,7 @@
 mod caption;
 mod escape;
 pub(crate) mod heat;
+mod network;
 pub(crate) mod plot;
 pub(crate) mod table;
 
@@ -16,6 +17,7 @@ const SCRIPT_PLOT: &str = include_str!("../../assets/uPlot.iife.min.js");
 const LICENSE_PLOT: &str = include_str!("../../assets/uPlot.LICENSE");
 const STYLE: &str = include_str!("../../assets/page.css");
 const SCRIPT: &str = include_str!("../../assets/page.js");
+const SCRIPT_NETWORK: &str = include_str!("../../assets/network.js");
 
 impl Page {
     /// Writes the page as an HTML document that needs no network: about 75 kB and its data.
@@ -30,21 +32,38 @@ impl Page {
         let _ = writeln!(out, "<title>{}</title>", escape(&self.title));
         let _ = writeln!(out, "<style>\n{STYLE_PLOT}\n{STYLE}");
         heat::push_rules(&mut out);
+        if self.has_network() {
+            network::push_rules(&mut out);
+        }
         out.push_str("</style>\n</head>\n<body>\n");
         self.first_screen(&mut out);
-        let mut plots = Vec::new();
+        let mut data = Data::default();
         for (number, section) in self.sections.iter().enumerate() {
-            push_section(&mut out, number, section, &mut plots);
+            push_section(&mut out, number, section, &mut data);
         }
         out.push_str("<footer>A page by fluxline. It needs no network; plots: uPlot.</footer>\n");
         let _ = writeln!(
             out,
             "<script type=\"application/json\" id=\"plots\">{}</script>",
-            escape::json(&plots)
+            escape::json(&data.plots)
         );
-        let _ = writeln!(out, "<script>\n/*!\n{LICENSE_PLOT}*/\n{SCRIPT_PLOT}\n{SCRIPT}</script>");
+        let mut script = SCRIPT.to_owned();
+        if self.has_network() {
+            let _ = writeln!(
+                out,
+                "<script type=\"application/json\" id=\"networks\">{}</script>",
+                escape::json(&data.networks)
+            );
+            script.push_str(SCRIPT_NETWORK);
+        }
+        let _ = writeln!(out, "<script>\n/*!\n{LICENSE_PLOT}*/\n{SCRIPT_PLOT}\n{script}</script>");
         out.push_str("</body>\n</html>\n");
         out
+    }
+
+    fn has_network(&self) -> bool {
+        let mut blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        blocks.any(|block| matches!(block, Block::Network(_)))
     }
 
     fn first_screen(&self, out: &mut String) {
@@ -72,6 +91,13 @@ impl Page {
     }
 }
 
+/// The numbers that the script of a page reads.
+#[derive(Default)]
+struct Data<'a> {
+    plots: Vec<plot::Data<'a>>,
+    networks: Vec<network::Data<'a>>,
+}
+
 fn push_headline(out: &mut String, headline: &Headline) {
     let (label, value) = (escape(&headline.label), escape(&headline.value));
     let _ = write!(out, "<div class=\"headline\"><dt>{label}</dt><dd class=\"value\">{value}</dd>");
@@ -85,20 +111,16 @@ fn push_paragraph(out: &mut String, class: &str, text: &str) {
     }
 }
 
-fn push_section<'a>(
-    out: &mut String,
-    number: usize,
-    section: &'a Section,
-    plots: &mut Vec<plot::Data<'a>>,
-) {
+fn push_section<'a>(out: &mut String, number: usize, section: &'a Section, data: &mut Data<'a>) {
     let _ = writeln!(out, "<section id=\"section-{number}\">\n<h2>{}</h2>", escape(&section.title));
     push_paragraph(out, "text", &section.text);
     out.push_str("<div class=\"blocks\">\n");
     for block in &section.blocks {
         match block {
-            Block::Plot(of) => plot::push(out, of, plots),
+            Block::Plot(of) => plot::push(out, of, &mut data.plots),
             Block::Table(of) => table::push(out, of),
             Block::HeatMap(of) => heat::push(out, of),
+            Block::Network(of) => network::push(out, of, &mut data.networks),
         }
     }
     out.push_str("</div>\n");

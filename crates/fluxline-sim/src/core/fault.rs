@@ -1,5 +1,7 @@
 //! Faults and repairs, at their times, for every network.
 
+use std::fmt;
+
 use super::time::{Duration, Instant};
 
 /// A fault or a repair, and its time.
@@ -91,6 +93,32 @@ impl FaultKind {
     }
 }
 
+/// As [`Fault::parse`] reads it.
+impl fmt::Display for FaultKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Host(node) => write!(out, "host:{node}"),
+            FaultKind::Power(node) => write!(out, "power:{node}"),
+            FaultKind::Cable(node) => write!(out, "cable:{node}"),
+            FaultKind::Repair(node) => write!(out, "repair:{node}"),
+            FaultKind::Restart(node) => write!(out, "restart:{node}"),
+            FaultKind::CutLink { from, to } => write!(out, "cut:{from}-{to}"),
+            FaultKind::MendLink { from, to } => write!(out, "mend:{from}-{to}"),
+        }
+    }
+}
+
+/// As [`Fault::parse`] reads it, in the largest unit without a fraction.
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.at.as_ps() / 1000;
+        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
+        let unit = units.into_iter().find(|(_, unit)| ns > 0 && ns % unit == 0);
+        let (unit, size) = unit.unwrap_or(("ns", 1));
+        write!(out, "{}@{}{unit}", self.kind, ns / size)
+    }
+}
+
 impl Fault {
     /// Reads `KIND:NODE@TIME`, for example `host:3@1ms`, or `cut:3-4@1ms` for a link; `None`: it
     /// has another form.
@@ -122,6 +150,11 @@ mod tests {
         assert_eq!((fault.kind, fault.at.as_ps()), (FaultKind::Cable(12), 3_000_000));
         for wrong in ["", "host", "host:1", "host:@1ms", "host:1@", "host:1@1", "fire:1@1ms"] {
             assert_eq!(Fault::parse(wrong), None, "{wrong}");
+        }
+        let forms = "host:3@1ms power:3@1s restart:3@2us cable:3@1001us repair:3@7ns cut:3-4@0ns \
+                     mend:3-4@2ms";
+        for form in forms.split(' ') {
+            assert_eq!(Fault::parse(form).map(|fault| fault.to_string()).as_deref(), Some(form));
         }
         let fault = Fault::parse("cut:3-14@2ns").expect("a fault");
         assert_eq!(fault.kind, FaultKind::CutLink { from: 3, to: 14 });

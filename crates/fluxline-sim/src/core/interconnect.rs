@@ -116,6 +116,33 @@ pub struct Loss {
     pub frames: u64,
 }
 
+/// A count of a network since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The name.
+    pub name: &'static str,
+    /// The count.
+    pub value: u64,
+}
+
+/// The ends of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The node or router that it comes from.
+    pub from: u32,
+    /// The node at its end.
+    pub to: u32,
+}
+
+/// Packets that wait for each other in a circle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle {
+    /// The links before the buffers in which they wait.
+    pub links: Vec<Ends>,
+    /// The circle in words.
+    pub text: String,
+}
+
 /// A network that carries frames between numbered nodes.
 pub trait Interconnect {
     /// The unit that it carries.
@@ -125,6 +152,11 @@ pub trait Interconnect {
 
     /// Returns the number of nodes that send and receive; they are numbered from 0.
     fn nodes(&self) -> u32;
+
+    /// Schedules the work that the network does by itself from the start, if it has any.
+    fn begin(&mut self, agenda: &mut impl Schedule<Self::Entry>) {
+        let _ = agenda;
+    }
 
     /// Queues a frame at a node.
     ///
@@ -160,6 +192,12 @@ pub trait Interconnect {
     /// The defect, in one sentence.
     fn conserve(&self) -> Result<(), String>;
 
+    /// Finds packets that wait for each other in a circle. [`Interconnect::conserve`] reports them
+    /// as a defect.
+    fn deadlock(&self) -> Option<Circle> {
+        None
+    }
+
     /// Returns the name of a kind of its entries, for traces.
     #[must_use]
     fn kind_name(kind: u8) -> &'static str {
@@ -192,6 +230,11 @@ pub trait Interconnect {
 
     /// Returns the places that have lost frames since the start.
     fn losses(&self) -> Vec<Loss> {
+        Vec::new()
+    }
+
+    /// Returns further counts of the network, such as those of its management.
+    fn counters(&self) -> Vec<Counter> {
         Vec::new()
     }
 

@@ -12,7 +12,7 @@ use super::adapter::{Action, Adapter, Counts, Failure, Job, Repeat, Report, Send
 use super::memory::NodeMemory;
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Class, Interconnect, Refusal, SendId};
-use crate::host::{Atomic, Bus, Status, config, preset};
+use crate::host::{Atomic, SharedBus, Status, config, preset};
 use crate::load::traffic::Message;
 use crate::load::{Arrived, Carrier};
 use crate::{Agenda, Duration, Instant};
@@ -164,7 +164,7 @@ struct Answered {
 pub struct Courier<W> {
     number: u32,
     times: Times,
-    bus: Bus,
+    bus: SharedBus,
     processor_free: Instant,
     lines: BTreeMap<u32, Line>,
     /// The requests to each peer have higher numbers.
@@ -191,10 +191,16 @@ impl<W> Courier<W> {
     /// Makes the adapter of a node.
     #[must_use]
     pub fn new(number: u32, times: Times) -> Courier<W> {
+        Courier::on_bus(number, times, SharedBus::new(times.bus))
+    }
+
+    /// Makes the adapter of a process that shares its bus with others of its machine.
+    #[must_use]
+    pub fn on_bus(number: u32, times: Times, bus: SharedBus) -> Courier<W> {
         Courier {
             number,
             times,
-            bus: Bus::new(times.bus),
+            bus,
             processor_free: Instant::START,
             lines: BTreeMap::new(),
             first_request: 0,

@@ -1,5 +1,7 @@
 //! The PCI bus: one resource that stores, loads and the card's bursts use in turn.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use super::config;
 use crate::{Duration, Instant};
 
@@ -67,5 +69,32 @@ impl Bus {
         self.free = self.free.max(now) + span;
         self.busy = self.busy + span;
         self.free
+    }
+}
+
+/// A bus that several processes of a machine use in turn.
+#[derive(Clone, Debug)]
+pub struct SharedBus(Arc<Mutex<Bus>>);
+
+impl SharedBus {
+    /// Makes an idle bus.
+    #[must_use]
+    pub fn new(config: config::Bus) -> SharedBus {
+        SharedBus(Arc::new(Mutex::new(Bus::new(config))))
+    }
+
+    /// Carries `bytes` from the card into memory; returns the end.
+    pub fn write(&self, now: Instant, bytes: u32) -> Instant {
+        self.bus().write(now, bytes)
+    }
+
+    /// Carries `bytes` from memory to the card; returns the end.
+    pub fn read(&self, now: Instant, bytes: u32) -> Instant {
+        self.bus().read(now, bytes)
+    }
+
+    fn bus(&self) -> MutexGuard<'_, Bus> {
+        // Plain numbers: a panic elsewhere leaves them valid.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

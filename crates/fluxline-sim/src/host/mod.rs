@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 use crate::Instant;
 use crate::core::agenda::Schedule;
 
-pub use bus::Bus;
+pub use bus::{Bus, SharedBus};
 pub use calls::{
     Access, Atomic, Call, Counters, Descriptor, Direction, FetchId, Handle, Incoming, Level,
     Notice, Out, Outcome, Report, RequestId, Status, Tag,

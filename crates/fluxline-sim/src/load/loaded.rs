@@ -179,6 +179,7 @@ impl<C: Carrier> Loaded<C> {
             quiet: settings.quiet,
             mistake: None,
         };
+        loaded.network.begin(agenda);
         for fault in settings.faults {
             if fault.at == Instant::START {
                 loaded.fault(fault.kind, agenda);

@@ -30,10 +30,10 @@ pub struct Observer {
     pub(super) offered_bytes: u64,
     pub(super) refused_bytes: u64,
     /// By the source of a message.
-    pub(super) sources: Vec<NodeBytes>,
+    pub(crate) sources: Vec<NodeBytes>,
     /// By its target.
-    pub(super) targets: Vec<NodeBytes>,
-    pub(super) delivered_bytes: u64,
+    pub(crate) targets: Vec<NodeBytes>,
+    pub(crate) delivered_bytes: u64,
     pub(super) messages: u64,
     pub(super) histogram: Histogram,
     /// Latencies in ns, in the order of delivery.

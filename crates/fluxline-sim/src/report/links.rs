@@ -12,7 +12,9 @@ pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
     let part = &scenario.network;
     let sides = match part.kind {
         kind if kind.is_grid() => part.sides(),
-        Kind::SciSwitch | Kind::Graph => return vec![by_node(links)],
+        Kind::SciSwitch | Kind::Graph | Kind::AtollFull | Kind::AtollGraph => {
+            return vec![by_node(links)];
+        }
         _ => vec![part.nodes],
     };
     let mut directions: BTreeMap<(u32, bool), BTreeMap<u32, f64>> = BTreeMap::new();

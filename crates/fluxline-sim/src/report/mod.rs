@@ -12,6 +12,7 @@ mod sweep;
 mod tables;
 
 pub use links::by_node;
+pub(crate) use page::number;
 pub use page::{Setting, Subject, page, page_of};
 pub use results::{Latency, LinkGrid, Lost, Point, Precision, Results, Saturation};
 pub use simulate::{Stage, Swept, simulate, stages, sweep};

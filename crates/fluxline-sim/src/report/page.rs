@@ -457,7 +457,7 @@ fn keys(scenario: &Scenario) -> Vec<Setting> {
 }
 
 /// Writes a number with three significant digits, or all digits before the point.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "–".to_string(),
         size if size >= 100.0 => format!("{value:.0}"),

@@ -7,6 +7,9 @@ use super::results::{Latency, Point};
 use super::simulate::Swept;
 use crate::scenario::Scenario;
 
+/// The ratio of values from which their axis is logarithmic. A choice.
+const DECADES: f64 = 100.0;
+
 /// Makes the page of a sweep. `name` is the heading where the scenario has no title.
 #[must_use]
 pub fn sweep_page(name: &str, scenario: &Scenario, swept: &[Swept<'_>]) -> Page {
@@ -37,6 +40,13 @@ fn places(swept: &[Swept<'_>]) -> Vec<f64> {
     numbers.unwrap_or_else(|| (0..swept.len()).map(|at| at as f64).collect())
 }
 
+/// Returns the scale of the axis: logarithmic for positive values over more than two decades.
+fn scale(places: &[f64]) -> Scale {
+    let least = places.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = places.iter().copied().fold(0.0, f64::max);
+    if least > 0.0 && most > DECADES * least { Scale::Logarithmic } else { Scale::Linear }
+}
+
 fn plots(key: &str, swept: &[Swept<'_>]) -> Section {
     let most = swept.iter().map(|one| one.results.points.len()).max().unwrap_or(0);
     let places = places(swept);
@@ -51,7 +61,7 @@ fn plots(key: &str, swept: &[Swept<'_>]) -> Section {
         };
         Block::Plot(Plot {
             title: title.to_string(),
-            x: axis(key, "", Scale::Linear),
+            x: axis(key, "", scale(&places)),
             y: axis(title, unit, Scale::Linear),
             curves: (0..most).map(of_load).collect(),
             marks: Vec::new(),

@@ -78,15 +78,12 @@ impl Scenario {
                 within(key, f64::from(count), least, 4096.0)?;
             }
         }
-        self.check_ethernet()
-    }
-
-    fn check_ethernet(&self) -> Result<(), Refused> {
         match self.network.kind {
             Kind::Ethernet => {
                 self.ethernet_config()?;
                 self.host_config().map(|_| ())
             }
+            kind if kind.is_atoll() => self.atoll_config().map(|_| ()),
             _ => Ok(()),
         }
     }
@@ -95,9 +92,10 @@ impl Scenario {
         let part = &self.network;
         let nodes = part.node_count();
         let size = match part.kind {
-            Kind::Graph => "edges",
+            Kind::Graph | Kind::AtollGraph => "edges",
             Kind::SciSwitch if !part.ringlets.is_empty() => "ringlets",
             kind if kind.is_grid() && !part.sides.is_empty() => "sides",
+            Kind::AtollGrid | Kind::AtollTorus => "side",
             kind if kind.is_grid() => "side` and `dimensions",
             _ => "nodes",
         };
@@ -110,8 +108,9 @@ impl Scenario {
         if part.kind.is_grid() {
             let sides = part.sides();
             let key = if part.sides.is_empty() { "network.side" } else { "network.sides" };
+            let least = if part.kind.is_atoll() { 1.0 } else { 2.0 };
             for &side in &sides {
-                within(key, f64::from(side), 2.0, 65_520.0)?;
+                within(key, f64::from(side), least, 65_520.0)?;
             }
             require(
                 sides.len() <= DIMENSIONS_MAX as usize,
@@ -296,20 +295,24 @@ impl Scenario {
                 !network.is_sci() && network != Kind::Ethernet && self.are_joined(from, to)
             }
             FaultKind::Host(_) => true,
-            FaultKind::Restart(_) => !network.is_sci(),
-            _ => network.is_sci() || network == Kind::Ethernet,
+            FaultKind::Restart(_) => network.is_routers() || network == Kind::Ethernet,
+            _ => !network.is_routers(),
         };
-        let instead = match (network.is_sci(), network == Kind::Ethernet, of_link) {
-            (true, _, _) => "SCI has host, power, cable and repair",
-            (_, true, _) => "Ethernet has host, power, restart, cable and repair",
-            (.., true) => "name two routers that are neighbours, such as cut:0-1@1ms",
+        let instead = match network {
+            kind if kind.is_sci() => "SCI has host, power, cable and repair",
+            Kind::Ethernet => "Ethernet has host, power, restart, cable and repair",
+            _ if of_link => "name two neighbours, such as cut:0-1@1ms",
+            kind if kind.is_atoll() => "ATOLL has host, power, cable, repair, cut and mend",
             _ => "routers have host, restart, cut and mend, such as cut:0-1@1ms",
         };
         require(is_known, format_args!("`faults.at` has {text:?}; {instead}."))
     }
 
-    /// Returns true if two routers have a link.
+    /// Returns true if two routers have a link, or two ATOLL nodes a cable.
     fn are_joined(&self, one: u32, other: u32) -> bool {
+        if self.network.kind.is_atoll() {
+            return self.network.atoll_wiring().is_ok_and(|wiring| wiring.are_joined(one, other));
+        }
         self.network.routers().check().is_ok_and(|topology| topology.hops(one, other) == 1)
     }
 
@@ -337,6 +340,11 @@ impl Kind {
             Kind::Torus => "torus",
             Kind::Graph => "graph",
             Kind::Ethernet => "ethernet",
+            Kind::AtollGrid => "atoll-grid",
+            Kind::AtollTorus => "atoll-torus",
+            Kind::AtollRing => "atoll-ring",
+            Kind::AtollFull => "atoll-full",
+            Kind::AtollGraph => "atoll-graph",
         }
     }
 }

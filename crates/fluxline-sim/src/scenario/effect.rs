@@ -81,8 +81,10 @@ fn unknown(part: &str, name: &str) -> String {
         (_, Some(key)) if key.part.is_empty() => {
             format!("`{name}` is not a key here; write it above the first [part].")
         }
-        (_, Some(key)) => {
-            format!("`{name}` is not a key here; it belongs below [{}].", key.part)
+        (_, Some(_)) => {
+            let parts = KEYS.iter().filter(|key| key.name == name);
+            let parts: Vec<String> = parts.map(|key| format!("[{}]", key.part)).collect();
+            format!("`{name}` is not a key here; it belongs below {}.", parts.join(" or "))
         }
         (Some(near), _) => format!("`{name}` is not a key here; did you mean `{near}`?"),
         (None, None) => {

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::host::HostPart;
-use super::url_parts::{Keys, OpenError, keys_behind};
+use super::url_parts::{Keys, OpenError, UrlFaults, keys_behind};
 use crate::Duration;
-use crate::core::fault::Fault;
 use crate::net::ethernet::cluster::{self, HostCost};
 use crate::net::ethernet::{Config, Faults, Forwarding, Pause, host};
 
@@ -170,6 +169,11 @@ fn rate_of(text: &str) -> Option<u64> {
     (1.0..=1e15).contains(&rate).then_some(rate as u64)
 }
 
+/// Returns true if a URL is for an Ethernet.
+pub(super) fn is_ethernet(url: &str) -> bool {
+    url.split('?').next() == Some("sim:ethernet")
+}
+
 /// Returns the keys of a URL.
 pub(super) fn ethernet_keys(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:ethernet", KEYS)
@@ -180,6 +184,7 @@ pub(super) fn ethernet_keys(url: &str) -> Result<Keys<'_>, OpenError> {
 pub(super) struct Described {
     pub nodes: u32,
     pub seed: u64,
+    pub part: EthernetPart,
     pub config: cluster::Config,
 }
 
@@ -213,14 +218,15 @@ pub(super) fn describe(url: &str) -> Result<Described, OpenError> {
         cable: keys.amount("cable", usual.cable, "a length in metres")?,
         switch: keys.amount("switch", usual.switch, "a time in nanoseconds")?,
     };
-    let (random, list) = faults(keys.find("fault"), || keys.refused("fault", FAULT))?;
+    let UrlFaults { bits, loss, list } = keys.faults(FAULT)?;
+    let random = Faults { bit_error_rate: bits, loss };
     let network = part.config(nodes, random, seed).map_err(OpenError::Ethernet)?;
     let ps = |key| keys.amount(key, 0.0, "a time in nanoseconds");
     let span = |ns: f64| Duration::from_ps((ns * 1e3) as u64);
     let host = HostCost { frame: span(ps("cpu-frame")?), byte: span(ps("cpu-byte")?) };
     let machine = machine(&keys, mtu, host)?;
     let config = cluster::Config { host, machine, faults: list, ..cluster::Config::new(network) };
-    Ok(Described { nodes, seed, config })
+    Ok(Described { nodes, seed, part, config })
 }
 
 /// Reads the PC of every node.
@@ -236,24 +242,6 @@ fn machine(keys: &Keys<'_>, mtu: u64, cost: HostCost) -> Result<Option<host::Con
         return Err(OpenError::Ethernet(problem.into()));
     }
     Ok(machine)
-}
-
-/// Reads the faults of a URL: random ones, and those with their times.
-fn faults(
-    text: Option<&str>,
-    wrong: impl Fn() -> OpenError,
-) -> Result<(Faults, Vec<Fault>), OpenError> {
-    let (mut random, mut list) = (Faults::default(), Vec::new());
-    for part in text.into_iter().flat_map(|text| text.split(',')) {
-        let (kind, value) = part.split_once(':').ok_or_else(&wrong)?;
-        let chance = |most: f64| value.parse().ok().filter(|of| (0.0..=most).contains(of));
-        match kind {
-            "bits" => random.bit_error_rate = chance(0.01).ok_or_else(&wrong)?,
-            "loss" => random.loss = chance(0.9).ok_or_else(&wrong)?,
-            _ => list.push(Fault::parse(part).ok_or_else(&wrong)?),
-        }
-    }
-    Ok((random, list))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::effect::Wrong;
 use super::{Kind, PatternName, Scenario};
 use crate::load::traffic::Replay;
+use crate::net::atoll::Wiring;
 use crate::net::router::Graph;
 
 /// Largest file \[bytes\]. Assumed: a million messages, which a point simulates in a minute.
@@ -38,7 +39,7 @@ pub(super) fn read(directory: &Path, name: &str) -> Result<String, String> {
     std::fs::read_to_string(&path).map_err(|error| fail(&error))
 }
 
-/// Reads the graph of a scenario.
+/// Reads the graph or the cables of a scenario.
 pub(super) fn fill_graph(scenario: &mut Scenario, files: &Files<'_>) -> Result<(), Wrong> {
     if scenario.network.kind == Kind::Graph {
         let text = content("network.edges", &scenario.network.edges, files)?;
@@ -47,6 +48,14 @@ pub(super) fn fill_graph(scenario: &mut Scenario, files: &Files<'_>) -> Result<(
             Wrong { path: "network.edges".to_owned(), sentence }
         })?;
         scenario.network.graph = Some(graph);
+    }
+    if scenario.network.kind == Kind::AtollGraph {
+        let text = content("network.edges", &scenario.network.edges, files)?;
+        let wiring = Wiring::parse(&text).map_err(|problem| {
+            let sentence = format!("`network.edges`: {}:{problem}", scenario.network.edges);
+            Wrong { path: "network.edges".to_owned(), sentence }
+        })?;
+        scenario.network.wiring = Some(wiring);
     }
     Ok(())
 }

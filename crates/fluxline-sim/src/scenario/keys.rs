@@ -68,16 +68,30 @@ impl Key {
     /// Returns the networks and the condition in words.
     #[must_use]
     pub fn holds(&self) -> String {
-        let networks = match self.networks {
-            all if all.len() == Kind::ALL.len() => "all".to_owned(),
-            SCI => "SCI".to_owned(),
-            ROUTERS => "routers".to_owned(),
-            some => some.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "),
+        let networks = match self.networks.len() {
+            all if all == Kind::ALL.len() => "all".to_owned(),
+            _ => self.families().join(", "),
         };
         match self.when.words() {
             None => networks,
             Some(words) => format!("{networks}; {words}"),
         }
+    }
+}
+
+impl Key {
+    /// Returns the names of its networks; a family whose kinds all have the key is one name.
+    fn families(&self) -> Vec<&'static str> {
+        let mut rest = self.networks.to_vec();
+        let mut names = Vec::new();
+        for (name, family) in [("SCI", SCI), ("routers", ROUTERS), ("ATOLL", ATOLL)] {
+            if family.iter().all(|kind| rest.contains(kind)) {
+                rest.retain(|kind| !family.contains(kind));
+                names.push(name);
+            }
+        }
+        names.extend(rest.iter().map(|kind| kind.name()));
+        names
     }
 }
 
@@ -124,6 +138,10 @@ const fn host(name: &'static str, unit: &'static str, help: &'static str) -> Key
     key("host", name, "", help).unit(unit).on(ETHERNET).when(When::Stack)
 }
 
+const fn atoll(name: &'static str, default: &'static str, help: &'static str) -> Key {
+    key("atoll", name, default, help).on(ATOLL)
+}
+
 const fn traffic(name: &'static str, default: &'static str, help: &'static str) -> Key {
     key("traffic", name, default, help)
 }
@@ -131,8 +149,14 @@ const fn traffic(name: &'static str, default: &'static str, help: &'static str) 
 const SCI: &[Kind] = &[Kind::SciRing, Kind::SciTorus, Kind::SciSwitch];
 const BUSES: &[Kind] = &[Kind::SciTorus, Kind::SciSwitch];
 const ROUTERS: &[Kind] = &[Kind::Ring, Kind::Mesh, Kind::Torus, Kind::Graph];
-const GRIDS: &[Kind] = &[Kind::SciTorus, Kind::Mesh, Kind::Torus];
-const LINES: &[Kind] = &[Kind::SciRing, Kind::SciSwitch, Kind::Ring, Kind::Ethernet];
+const ATOLL: &[Kind] =
+    &[Kind::AtollGrid, Kind::AtollTorus, Kind::AtollRing, Kind::AtollFull, Kind::AtollGraph];
+/// Networks with a number of dimensions.
+const CUBES: &[Kind] = &[Kind::SciTorus, Kind::Mesh, Kind::Torus];
+const GRIDS: &[Kind] =
+    &[Kind::SciTorus, Kind::Mesh, Kind::Torus, Kind::AtollGrid, Kind::AtollTorus];
+const LINES: &[Kind] =
+    &[Kind::SciRing, Kind::SciSwitch, Kind::Ring, Kind::Ethernet, Kind::AtollRing, Kind::AtollFull];
 const ETHERNET: &[Kind] = &[Kind::Ethernet];
 /// Networks whose messages are cut into packets of a given size.
 const CUT: &[Kind] = &[
@@ -143,9 +167,24 @@ const CUT: &[Kind] = &[
     Kind::Mesh,
     Kind::Torus,
     Kind::Graph,
+    Kind::AtollGrid,
+    Kind::AtollTorus,
+    Kind::AtollRing,
+    Kind::AtollFull,
+    Kind::AtollGraph,
 ];
 /// Networks with wrong bits and cables.
-const WIRES: &[Kind] = &[Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ethernet];
+const WIRES: &[Kind] = &[
+    Kind::SciRing,
+    Kind::SciTorus,
+    Kind::SciSwitch,
+    Kind::Ethernet,
+    Kind::AtollGrid,
+    Kind::AtollTorus,
+    Kind::AtollRing,
+    Kind::AtollFull,
+    Kind::AtollGraph,
+];
 const HOT: &[PatternName] = &[PatternName::HotReceiver, PatternName::HotSender];
 
 /// All keys, in the order of the manual.
@@ -156,21 +195,27 @@ pub const KEYS: &[Key] = &[
         "kind",
         "\"sci-ring\"",
         "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`, \
-         `graph`; `ethernet`",
+         `graph`; `ethernet`; of ATOLL `atoll-grid`, `atoll-torus`, `atoll-ring`, `atoll-full`, \
+         `atoll-graph`",
     ),
-    network("nodes", "8", "nodes of a ring or an Ethernet; for an SCI switch: of each ringlet")
-        .on(LINES)
-        .when(When::Without("ringlets")),
+    network(
+        "nodes",
+        "8",
+        "nodes of a ring, an Ethernet or a full wiring (at most 5); for an SCI switch: of each \
+         ringlet",
+    )
+    .on(LINES)
+    .when(When::Without("ringlets")),
     network("ports", "4", "ringlets of a switch")
         .on(&[Kind::SciSwitch])
         .when(When::Without("ringlets")),
     network("ringlets", "[]", "nodes of each ringlet, if they differ: `[4, 4, 2]`")
         .on(&[Kind::SciSwitch]),
     network("side", "8", "nodes along each dimension").on(GRIDS).when(When::Without("sides")),
-    network("dimensions", "2", "number of dimensions").on(GRIDS).when(When::Without("sides")),
+    network("dimensions", "2", "number of dimensions").on(CUBES).when(When::Without("sides")),
     network("sides", "[]", "nodes along each dimension, if they differ: `[4, 8]`").on(GRIDS),
     network("edges", "\"\"", "file with the links of a graph: two node numbers a line")
-        .on(&[Kind::Graph]),
+        .on(&[Kind::Graph, Kind::AtollGraph]),
     network(
         "preset",
         "\"lc2\"",
@@ -198,7 +243,8 @@ pub const KEYS: &[Key] = &[
     network(
         "packet-bytes",
         "64",
-        "largest payload of a packet; longer messages are several packets; SCI: 16, 64 or 256",
+        "largest payload of a packet; longer messages are several packets; SCI: 16, 64 or 256; \
+         ATOLL counts a message's header of 8 bytes",
     )
     .unit("B")
     .on(CUT),
@@ -252,6 +298,19 @@ pub const KEYS: &[Key] = &[
     host("send-ns", "ns", "a call to send"),
     host("receive-ns", "ns", "work of the softirq for a received frame"),
     host("copy-ns", "ns/B", "copy of a byte by a call"),
+    atoll("clock", "250.0", "clock of crossbars and links, a byte a clock; hosts do not change")
+        .unit("MHz"),
+    atoll("cable", "5.0", "length of each cable, 5 ns/m").unit("m"),
+    atoll(
+        "routing",
+        "\"dimension\"",
+        "paths: `dimension` (order), `shortest`; `updown`, `nue` without deadlocks",
+    ),
+    atoll("ports", "4", "host ports of a node whose processes send in turn"),
+    atoll("queue", "64", "messages that wait at each host port").unit("messages"),
+    atoll("buffer", "256", "buffer of each link input; long cables enlarge the default").unit("B"),
+    atoll("go", "128", "fill of the buffer at which a stopped sender goes on").unit("B"),
+    atoll("retransmission", "4", "packets in the retransmission buffer of a link").unit("packets"),
     traffic(
         "pattern",
         "\"uniform\"",
@@ -362,9 +421,9 @@ pub const KEYS: &[Key] = &[
         "faults",
         "at",
         "[]",
-        "faults at virtual times: `host:3@1ms` (a program ends); SCI and Ethernet also \
-         `power:3@1ms`, `cable:3@1ms`, `repair:3@2ms` (of a cable); `restart:3@2ms` (not SCI); \
-         routers: `cut:3-4@1ms`, `mend:3-4@2ms`",
+        "faults at virtual times: `host:3@1ms` (a program ends); SCI, Ethernet and ATOLL also \
+         `power:3@1ms`, `cable:3@1ms`, `repair:3@2ms` (of a cable); routers and Ethernet \
+         `restart:3@2ms`; routers and ATOLL `cut:3-4@1ms`, `mend:3-4@2ms`",
     ),
     key("sweep", "key", "\"\"", "key that takes several values, such as `network.nodes`"),
     key("sweep", "values", "[]", "the values").when(When::Without("from")),

@@ -12,9 +12,10 @@ mod host;
 mod keys;
 mod network;
 mod node;
+mod of_url;
 mod page;
 mod read;
-mod run;
+pub(crate) mod run;
 mod sci;
 mod sweep;
 pub mod url;
@@ -22,6 +23,7 @@ mod url_parts;
 
 use serde::{Deserialize, Serialize};
 
+pub use atoll::{AtollPart, RoutingName};
 pub use check::Refused;
 pub use ethernet::{EthernetPart, ForwardingName, Switched};
 pub use host::{CoalescingName, HostPart, StackName};
@@ -48,6 +50,8 @@ pub struct Scenario {
     pub ethernet: EthernetPart,
     /// The hosts of kind `ethernet`.
     pub host: HostPart,
+    /// The chips and cables of kinds `atoll-…`.
+    pub atoll: AtollPart,
     /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
     /// Nodes that differ from the others; a later table overrides an earlier one.
@@ -73,6 +77,7 @@ impl Default for Scenario {
             network: NetworkPart::default(),
             ethernet: EthernetPart::default(),
             host: HostPart::default(),
+            atoll: AtollPart::default(),
             traffic: TrafficPart::default(),
             node: Vec::new(),
             run: RunPart::default(),

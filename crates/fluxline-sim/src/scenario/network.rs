@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::atoll::Wiring;
 use crate::net::router::Graph;
 use crate::net::sci::Preset;
 
@@ -31,11 +32,21 @@ pub enum Kind {
     Graph,
     /// Nodes on the ports of one Ethernet switch.
     Ethernet,
+    /// ATOLL nodes in rows and columns.
+    AtollGrid,
+    /// ATOLL nodes in rows and columns whose ends are joined.
+    AtollTorus,
+    /// ATOLL nodes in a ring.
+    AtollRing,
+    /// ATOLL nodes with a cable between each two.
+    AtollFull,
+    /// ATOLL nodes with any cables.
+    AtollGraph,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 13] = [
         Kind::SciRing,
         Kind::SciTorus,
         Kind::SciSwitch,
@@ -44,6 +55,11 @@ impl Kind {
         Kind::Torus,
         Kind::Graph,
         Kind::Ethernet,
+        Kind::AtollGrid,
+        Kind::AtollTorus,
+        Kind::AtollRing,
+        Kind::AtollFull,
+        Kind::AtollGraph,
     ];
 
     /// Returns true if its links are SCI's.
@@ -52,10 +68,32 @@ impl Kind {
         matches!(self, Kind::SciRing | Kind::SciTorus | Kind::SciSwitch)
     }
 
+    /// Returns true if its nodes are ATOLL chips.
+    #[must_use]
+    pub fn is_atoll(self) -> bool {
+        matches!(
+            self,
+            Kind::AtollGrid
+                | Kind::AtollTorus
+                | Kind::AtollRing
+                | Kind::AtollFull
+                | Kind::AtollGraph
+        )
+    }
+
+    /// Returns true if it is a network of generic routers.
+    #[must_use]
+    pub fn is_routers(self) -> bool {
+        matches!(self, Kind::Ring | Kind::Mesh | Kind::Torus | Kind::Graph)
+    }
+
     /// Returns true if `side` and `dimensions` define its size, not `nodes`.
     #[must_use]
     pub fn is_grid(self) -> bool {
-        matches!(self, Kind::SciTorus | Kind::Mesh | Kind::Torus)
+        matches!(
+            self,
+            Kind::SciTorus | Kind::Mesh | Kind::Torus | Kind::AtollGrid | Kind::AtollTorus
+        )
     }
 }
 
@@ -88,11 +126,14 @@ pub struct NetworkPart {
     pub dimensions: u32,
     /// Nodes along each dimension, if they differ.
     pub sides: Vec<u32>,
-    /// The file with the links of a graph.
+    /// The file with the links of a graph, or the cables of ATOLL nodes.
     pub edges: String,
     /// The content of this file.
     #[serde(skip)]
     pub graph: Option<Graph>,
+    /// The cables of this file, for kind `atoll-graph`.
+    #[serde(skip)]
+    pub wiring: Option<Wiring>,
     /// SCI: which cards; the keys below override single values of them.
     pub preset: Preset,
     /// SCI: rate of a link \[MB/s\].
@@ -141,6 +182,7 @@ impl Default for NetworkPart {
             sides: Vec::new(),
             edges: String::new(),
             graph: None,
+            wiring: None,
             preset: Preset::Lc2,
             link_mb_s: None,
             pass_symbols: None,
@@ -167,10 +209,13 @@ impl NetworkPart {
     #[must_use]
     pub fn node_count(&self) -> u64 {
         match self.kind {
-            Kind::SciRing | Kind::Ring | Kind::Ethernet => u64::from(self.nodes),
+            Kind::SciRing | Kind::Ring | Kind::Ethernet | Kind::AtollRing | Kind::AtollFull => {
+                u64::from(self.nodes)
+            }
+            Kind::AtollGraph => self.wiring.as_ref().map_or(0, |of| u64::from(of.nodes())),
             Kind::SciSwitch => self.ringlets().iter().map(|&nodes| u64::from(nodes)).sum(),
             Kind::Graph => self.graph.as_ref().map_or(0, |graph| u64::from(graph.nodes())),
-            Kind::SciTorus | Kind::Mesh | Kind::Torus => {
+            Kind::SciTorus | Kind::Mesh | Kind::Torus | Kind::AtollGrid | Kind::AtollTorus => {
                 let product = |all: u64, &side: &u32| all.saturating_mul(u64::from(side));
                 self.sides().iter().fold(1, product)
             }

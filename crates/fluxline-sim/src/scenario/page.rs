@@ -32,8 +32,9 @@ pub fn page() -> String {
          line. Names of files\nare relative to the scenario. The directory `scenarios` has \
          examples. `fluxline sim keys` prints\nthis page, and `fluxline sim keys --json` the same \
          rows for programs.\n\nKeys hold for all networks, for SCI (`sci-ring`, \
-         `sci-torus`, `sci-switch`), for routers (`ring`,\n`mesh`, `torus`, `graph`), or for \
-         some of them.\n",
+         `sci-torus`, `sci-switch`), for routers (`ring`,\n`mesh`, `torus`, `graph`), for ATOLL \
+         (`atoll-grid`, `atoll-torus`, `atoll-ring`, `atoll-full`,\n`atoll-graph`), or for some \
+         of them.\n",
     );
     let mut part = None;
     for key in KEYS {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::atoll::Errors;
 use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
 use crate::core::dump::Dump;
 use crate::core::fault::{Fault, FaultKind};
@@ -16,6 +17,7 @@ use crate::load::{Carrier, Loaded, Settings};
 use crate::net::ethernet::{self, host};
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
+use crate::net::atoll;
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
 
 /// A network also counts as saturated if the latency is this multiple of that at the lightest load.
@@ -55,6 +57,7 @@ impl Scenario {
         match self.network.kind {
             Kind::Ethernet => self.ethernet.bits_per_s() as f64 / 8.0,
             kind if kind.is_sci() => self.sci_config(self.seed).clock.hertz() as f64 * 2.0,
+            kind if kind.is_atoll() => self.atoll.hertz() as f64,
             _ => self.network.routers().link_bytes_per_s(),
         }
     }
@@ -115,7 +118,7 @@ impl Scenario {
     }
 
     /// Returns the traffic at a load.
-    fn workload(&self, load: f64) -> Result<Box<dyn Workload>, Refused> {
+    pub(crate) fn workload(&self, load: f64) -> Result<Box<dyn Workload>, Refused> {
         if let Some(replay) = &self.traffic.replay {
             return Ok(Box::new(replay.clone()));
         }
@@ -128,7 +131,11 @@ impl Scenario {
     }
 
     /// Builds the network under some traffic, and does some work with it.
-    fn work<T: Work>(&self, workload: Box<dyn Workload>, work: T) -> Result<T::Done, Refused> {
+    pub(crate) fn work<T: Work>(
+        &self,
+        workload: Box<dyn Workload>,
+        work: T,
+    ) -> Result<T::Done, Refused> {
         let (faults, hosts) = (self.faults()?, self.hosts());
         let settings = Settings { faults: &faults, hosts: &hosts, ..Settings::default() };
         if self.network.kind.is_sci() {
@@ -141,6 +148,14 @@ impl Scenario {
         }
         if self.network.kind == Kind::Ethernet {
             return self.work_on_ethernet(workload, &settings, work);
+        }
+        if self.network.kind.is_atoll() {
+            let mut agenda = Agenda::default();
+            let network = atoll::Network::new(self.atoll_config()?);
+            let network = network.map_err(|error| refused(&error))?;
+            let carrier = atoll::Processes { ports: self.atoll.ports };
+            let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);
+            return Ok(work.on(&mut model, &mut agenda));
         }
         let mut agenda = Agenda::default();
         let network = router::Network::new(self.network.routers());
@@ -195,6 +210,12 @@ impl Scenario {
         self.ethernet.config(nodes, faults, self.seed).map_err(Refused)
     }
 
+    /// Returns the configuration of kinds `atoll-…`.
+    pub(crate) fn atoll_config(&self) -> Result<atoll::Config, Refused> {
+        let errors = Errors { bit_error_rate: self.faults.bit_error_rate, seed: self.seed };
+        self.atoll.config(&self.network, errors).map_err(Refused)
+    }
+
     /// A trace is measured from its start, until some time after its last message.
     fn limits(&self) -> Limits {
         if let Some(replay) = &self.traffic.replay {
@@ -210,13 +231,20 @@ impl Scenario {
     }
 
     /// The timed faults; nodes that are dead from the start have no power.
-    fn faults(&self) -> Result<Vec<Fault>, Refused> {
+    pub(crate) fn faults(&self) -> Result<Vec<Fault>, Refused> {
         let dead = |&node: &u32| Fault { at: Instant::START, kind: FaultKind::Power(node) };
         let mut faults: Vec<Fault> = self.faults.dead_nodes.iter().map(dead).collect();
         for text in &self.faults.at {
             faults.push(self.fault(text)?);
         }
         Ok(faults)
+    }
+
+    /// Returns the time of the last fault \[us\]; 0: there is none.
+    pub(crate) fn last_fault_us(&self) -> f64 {
+        let faults = self.faults().unwrap_or_default();
+        let last = faults.iter().map(|fault| fault.at).max().unwrap_or(Instant::START);
+        last.since(Instant::START).as_us()
     }
 
     fn plan(&self, load: f64) -> Plan {
@@ -257,7 +285,7 @@ impl Scenario {
 }
 
 /// Work with a network under traffic, whatever its kind is.
-trait Work {
+pub(crate) trait Work {
     /// The result.
     type Done;
 
@@ -338,7 +366,7 @@ impl Work for DumpAll {
 
 impl NetworkPart {
     /// The generic network of routers; ticks are nanoseconds.
-    pub(super) fn routers(&self) -> NetworkConfig {
+    pub(crate) fn routers(&self) -> NetworkConfig {
         let wrap = if self.kind == Kind::Mesh { Wrap::Line } else { Wrap::Ring };
         let dimension = |routers| Dimension { routers, wrap, ways: Ways::Both };
         let dimensions = match self.kind {
@@ -365,11 +393,12 @@ impl NetworkPart {
     }
 }
 
-fn span(us: f64) -> Duration {
+/// Returns a time of some microseconds.
+pub(crate) fn span(us: f64) -> Duration {
     Duration::from_ps((us * 1e6) as u64)
 }
 
 /// Returns a problem as one sentence.
-pub(super) fn refused(error: &dyn std::fmt::Display) -> Refused {
+pub(crate) fn refused(error: &dyn std::fmt::Display) -> Refused {
     Refused(format!("{error}."))
 }

@@ -54,7 +54,7 @@ fn values_out_of_range_are_refused_in_one_sentence() {
             "[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001",
             "no effect on kind `mesh`",
         ),
-        ("[network]\nkind = \"mesh\"\n[faults]\nat = [\"cut:0-9@1us\"]", "two routers that are"),
+        ("[network]\nkind = \"mesh\"\n[faults]\nat = [\"cut:0-9@1us\"]", "two neighbours"),
         ("[network]\nkind = \"mesh\"\n[faults]\nat = [\"cable:0@1us\"]", "routers have host"),
         ("[faults]\nat = [\"restart:0@1us\"]", "SCI has host, power"),
         ("[faults]\nat = [\"cut:0-1@1us\"]", "SCI has host, power"),
@@ -64,6 +64,17 @@ fn values_out_of_range_are_refused_in_one_sentence() {
         ("[network]\nkind = \"sci-switch\"\nringlets = [4, 0]", "numbers above 0"),
         ("[network]\nkind = \"graph\"\nedges = \"x\"", "has no other files"),
         ("[network]\nkind = \"graph\"", "`network.edges` is missing"),
+        ("[network]\nkind = \"atoll-graph\"", "`network.edges` is missing"),
+        ("[network]\nkind = \"atoll-grid\"\nsides = [4]", "a grid has 2 sides"),
+        ("[network]\nkind = \"atoll-full\"\nnodes = 6", "more than 4 cables"),
+        ("[network]\nkind = \"atoll-torus\"\nside = 200", "2 to 16384"),
+        ("[network]\nkind = \"atoll-ring\"\nnodes = 3\n[atoll]\nclock = 0", "1 to 10000 MHz"),
+        ("[network]\nkind = \"atoll-ring\"\n[atoll]\ncable = -1", "write 0 to 1000 m"),
+        ("[network]\nkind = \"atoll-ring\"\n[atoll]\nports = 5", "write 1 to 4"),
+        ("[network]\nkind = \"atoll-ring\"\n[atoll]\nretransmission = 9", "a window of 9 packets"),
+        ("[network]\nkind = \"atoll-ring\"\n[atoll]\nbuffer = 9", "a buffer of 9 bytes"),
+        ("[network]\nkind = \"atoll-ring\"\n[faults]\nat = [\"cut:0-4@1us\"]", "two neighbours"),
+        ("[network]\nkind = \"atoll-ring\"\n[faults]\nat = [\"restart:0@1us\"]", "ATOLL has host"),
         ("[traffic]\npattern = \"trace\"", "`traffic.trace` is missing"),
         ("[network]\nkind = \"ring\"\npacket-bytes = 1\n[traffic]\nbytes = 99999", "65536 are"),
         ("[[node]]\nnodes = [8]\nload = 0", "`node.0.nodes` has 8; the nodes are 0 to 7"),
@@ -100,6 +111,9 @@ fn keys_without_effect_are_refused_with_the_reason() {
             "a key of sci-ring, sci-torus, sci-switch",
         ),
         ("[network]\nkind = \"torus\"\nnodes = 4", "`network.nodes` has no effect"),
+        ("[atoll]\nclock = 243", "`atoll.clock` has no effect on kind `sci-ring`"),
+        ("[network]\nkind = \"atoll-ring\"\nside = 4", "`network.side` has no effect"),
+        ("[network]\nkind = \"atoll-grid\"\ndimensions = 2", "`network.dimensions` has no effect"),
         ("[network]\nrouter-ns = 4", "`network.router-ns` has no effect on kind `sci-ring`"),
         ("[network]\nkind = \"mesh\"\nside = 4\nsides = [4, 8]", "has no effect beside `sides`"),
         ("[network]\nkind = \"sci-switch\"\nports = 4\nringlets = [4]", "beside `ringlets`"),
@@ -133,6 +147,7 @@ fn an_unknown_key_is_answered_with_the_nearest_one_or_its_part() {
         ("[trafic]\nbytes = 3", "did you mean `traffic`?"),
         ("[network]\nnods = 3", "did you mean `nodes`?"),
         ("[network]\nwindow = 3", "it belongs below [traffic]"),
+        ("[network]\ncable = 3", "it belongs below [ethernet] or [atoll]"),
         ("[run]\nseed = 3", "write it above the first [part]"),
         ("[[node]]\nnode = 3", "did you mean `nodes`?"),
         ("[confidence]\nzzz = 3", "there are width, longest"),
@@ -208,7 +223,11 @@ fn small(text: &str) -> Scenario {
     scenario
 }
 
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 11] = [
+    "[network]\nkind = \"atoll-grid\"\nside = 3",
+    "[network]\nkind = \"atoll-torus\"\nsides = [4, 2]",
+    "[network]\nkind = \"atoll-ring\"\nnodes = 5\n[atoll]\nports = 1",
+    "[network]\nkind = \"atoll-full\"\nnodes = 5\n[atoll]\nclock = 125",
     "[network]\nkind = \"ethernet\"\nnodes = 4\n[ethernet]\nrate = \"1G\"",
     "[network]\nkind = \"sci-ring\"\nnodes = 4",
     "[network]\nkind = \"sci-torus\"\nside = 3",
@@ -245,7 +264,8 @@ fn answered_writes_and_closed_loops_go_on() {
             let text = format!("{text}\n[traffic]\n{traffic}");
             let outcome = small(&text).measure(0.03).expect(&text).outcome;
             // An open loop at 3 % of 1 Gb/s makes few.
-            let least = if text.contains("1G") { 10 } else { 30 };
+            let is_slow = text.contains("1G") || text.contains("atoll");
+            let least = if is_slow { 10 } else { 30 };
             assert!(outcome.messages > least, "{text}: {} messages", outcome.messages);
         }
     }
@@ -262,6 +282,35 @@ fn a_cut_link_between_routers_costs_its_messages_until_it_is_mended() {
         let (cut, mended) = (lost("\"cut:5-6@10us\""), lost("\"cut:5-6@10us\", \"mend:6-5@20us\""));
         assert!(cut > 50 && mended > 5 && mended < cut / 2, "{cut}, {mended}");
     }
+}
+
+#[test]
+fn a_cut_atoll_cable_costs_its_messages_until_it_is_mended() {
+    let lost = |faults: &str| {
+        let network = "kind = \"atoll-grid\"\nside = 3";
+        let text = format!("[network]\n{network}\n[faults]\nat = [{faults}]");
+        let mut scenario = small(&text);
+        scenario.run.duration_us = 200.0;
+        scenario.measure(0.2).expect("it goes on").lost
+    };
+    assert_eq!(lost(""), 0);
+    let (cut, mended) = (lost("\"cut:3-4@10us\""), lost("\"cut:3-4@10us\", \"mend:4-3@40us\""));
+    assert!(cut > 20 && mended > 0 && mended < cut / 2, "{cut}, {mended}");
+}
+
+#[test]
+fn more_host_ports_and_a_faster_bus_shorten_the_wait() {
+    let mean = |more: &str| {
+        let network = "kind = \"atoll-grid\"\nside = 3";
+        let text = format!("[network]\n{network}\n{more}[traffic]\nbytes = 2000\n");
+        let mut scenario = small(&text);
+        scenario.run.duration_us = 1000.0;
+        scenario.measure(0.2).expect("it runs").outcome.latency_ns.mean
+    };
+    let (four, one) = (mean(""), mean("[atoll]\nports = 1\n"));
+    assert!(one > four, "{one} {four}");
+    let bus = |host: &str| mean(&format!("[[node]]\nhost = \"{host}\"\n"));
+    assert!(bus("pci-32-33") > bus("pci-x-133") && bus("pci-x-133") > four);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::atoll;
-use super::ethernet::{Described, ethernet_keys};
-use super::url_parts::{Keys, keys_behind};
+use super::atoll::{atoll_keys, is_atoll};
+use super::ethernet::{Described, ethernet_keys, is_ethernet};
+use super::url_parts::{Keys, UrlFaults, keys_behind};
+use super::{self as scenario, NetworkPart};
 use crate::Duration;
 use crate::core::dump;
-use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
@@ -53,10 +53,11 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
-        if atoll::keys_of(url).is_some() {
-            return Ok(cluster);
-        }
-        let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
+        let keys = match url {
+            url if is_ethernet(url) => ethernet_keys(url)?,
+            url if is_atoll(url) => atoll_keys(url)?,
+            url => keys_of(url)?,
+        };
         if let Some(file) = keys.find("dump") {
             let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
             let begun = begun.map_err(|error| OpenError::Dump {
@@ -111,13 +112,14 @@ impl Description {
 /// [`OpenError`]: the first mistake.
 pub fn describe(url: &str) -> Result<Description, OpenError> {
     if is_ethernet(url) {
-        let Described { nodes, seed, config } = super::ethernet::describe(url)?;
+        let Described { nodes, seed, config, .. } = super::ethernet::describe(url)?;
         let config = Kind::Ethernet(Box::new(config));
         return Ok(Description { nodes: nodes as usize, seed, config });
     }
-    if let Some(keys) = atoll::keys_of(url) {
-        let config = atoll::config(keys).map_err(OpenError::Atoll)?;
-        let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
+    if is_atoll(url) {
+        let config = super::atoll::describe(url)?.cluster()?;
+        let nodes = (config.network.wiring.nodes() * config.processes) as usize;
+        let seed = config.network.seed;
         return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
     }
     let config = config(url)?;
@@ -125,16 +127,12 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
     Ok(Description { nodes, seed, config: Kind::Sci(Box::new(config)) })
 }
 
-fn is_ethernet(url: &str) -> bool {
-    url.split('?').next() == Some("sim:ethernet")
-}
-
 fn config(url: &str) -> Result<Config, OpenError> {
     let keys = keys_of(url)?;
     let topology = keys.topology()?;
     let nodes = keys.nodes(&topology)?;
     let seed = keys.number("seed", 1, "a whole number")?;
-    let faults = keys.faults()?;
+    let faults = keys.faults(FAULT)?;
     let (host, crossover) = keys.host()?;
     let most = crate::world::OPERATION_BYTES_MAX;
     let expected = "how many bytes, at most 16777216";
@@ -147,15 +145,29 @@ fn config(url: &str) -> Result<Config, OpenError> {
     Ok(Config { nodes, host, link, seed, crossover_bytes, times, faults: faults.list })
 }
 
-fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
+/// Returns the keys of the URL of an SCI network.
+pub(super) fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:sci", KEYS)
 }
 
-#[derive(Debug, Default)]
-struct Faults {
-    bits: f64,
-    loss: f64,
-    list: Vec<Fault>,
+/// Returns the network of a scenario with the same ringlets.
+pub(super) fn network_part(keys: &Keys<'_>) -> Result<NetworkPart, OpenError> {
+    let topology = keys.topology()?;
+    let nodes = keys.nodes(&topology)? as u32;
+    let name = keys.find("model").unwrap_or_default();
+    let preset = if name.is_empty() { Some(Preset::default()) } else { Preset::named(name) };
+    let known = "lc1, lc2, lc3 or standard; model=plain has no links";
+    let preset = preset.ok_or_else(|| keys.refused("model", known))?;
+    let part = NetworkPart { nodes, preset, ..NetworkPart::default() };
+    Ok(match topology {
+        None | Some(Topology::Ring { .. }) => part,
+        Some(Topology::Torus { sizes }) => {
+            NetworkPart { kind: scenario::Kind::SciTorus, sides: sizes, ..part }
+        }
+        Some(Topology::Switch { ringlets }) => {
+            NetworkPart { kind: scenario::Kind::SciSwitch, ringlets, ..part }
+        }
+    })
 }
 
 impl Keys<'_> {
@@ -224,7 +236,7 @@ impl Keys<'_> {
         nodes: usize,
         topology: &Option<Topology>,
         seed: u64,
-        faults: &Faults,
+        faults: &UrlFaults,
     ) -> Result<Link, OpenError> {
         let preset = match self.find("model") {
             None => Preset::default(),
@@ -248,25 +260,6 @@ impl Keys<'_> {
         let faults = sci::Faults { bit_error_rate: faults.bits, seed };
         Ok(Link::Network(sci::Config { faults, ..network }))
     }
-
-    fn faults(&self) -> Result<Faults, OpenError> {
-        let mut faults = Faults::default();
-        let wrong = || self.refused("fault", FAULT);
-        let Some(text) = self.find("fault") else { return Ok(faults) };
-        for part in text.split(',') {
-            let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
-            match kind {
-                "bits" => faults.bits = chance(value, 0.01).ok_or_else(wrong)?,
-                "loss" => faults.loss = chance(value, 0.9).ok_or_else(wrong)?,
-                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
-            }
-        }
-        Ok(faults)
-    }
-}
-
-fn chance(text: &str, most: f64) -> Option<f64> {
-    text.parse().ok().filter(|of| (0.0..=most).contains(of))
 }
 
 #[cfg(test)]

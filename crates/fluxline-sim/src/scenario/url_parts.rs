@@ -1,5 +1,6 @@
 //! The parts of a URL of a simulated link: keys with their values, and what is wrong with them.
 
+use crate::core::fault::Fault;
 use crate::net::ethernet;
 use crate::net::sci::cluster::ClusterError;
 
@@ -53,6 +54,9 @@ pub enum OpenError {
     /// The keys of an ATOLL network are wrong.
     #[error("sim:atoll: {0}")]
     Atoll(String),
+    /// The parts of the URL do not make a network.
+    #[error("the simulated link is invalid: {0}")]
+    Network(String),
     /// The parts of the URL do not make an Ethernet.
     #[error("the simulated link is invalid: {0}")]
     Ethernet(String),
@@ -62,6 +66,17 @@ impl From<ethernet::cluster::ClusterError> for OpenError {
     fn from(error: ethernet::cluster::ClusterError) -> OpenError {
         OpenError::Ethernet(error.to_string())
     }
+}
+
+/// The faults of a URL.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct UrlFaults {
+    /// The chance that a bit of a link is wrong.
+    pub bits: f64,
+    /// The chance that a packet is lost.
+    pub loss: f64,
+    /// Faults with their times.
+    pub list: Vec<Fault>,
 }
 
 /// Returns the keys behind the name of a network.
@@ -118,6 +133,22 @@ impl<'a> Keys<'a> {
         let Some(text) = self.find(key) else { return Ok(otherwise) };
         let value = text.parse().ok().filter(|of: &f64| of.is_finite() && *of >= 0.0);
         value.ok_or_else(|| self.refused(key, expected))
+    }
+
+    /// Returns the faults of the key `fault`: random ones, and those with their times.
+    pub(super) fn faults(&self, expected: &'static str) -> Result<UrlFaults, OpenError> {
+        let mut faults = UrlFaults::default();
+        let wrong = || self.refused("fault", expected);
+        for part in self.find("fault").into_iter().flat_map(|text| text.split(',')) {
+            let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
+            let chance = |most: f64| value.parse().ok().filter(|of| (0.0..=most).contains(of));
+            match kind {
+                "bits" => faults.bits = chance(0.01).ok_or_else(wrong)?,
+                "loss" => faults.loss = chance(0.9).ok_or_else(wrong)?,
+                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
+            }
+        }
+        Ok(faults)
     }
 
     pub(super) fn number(

@@ -42,7 +42,7 @@ pub use world::World;
 
 use crate::Fingerprint;
 use crate::core::dump::{self, Dump};
-use crate::core::interconnect::Loss;
+use crate::core::interconnect::{Counter, Loss};
 pub(crate) use nodes::{NodeState, Nodes};
 
 /// Nodes that can reach each other, and their time.
@@ -122,6 +122,12 @@ impl Cluster {
     #[must_use]
     pub fn losses(&self) -> Vec<Loss> {
         self.world.lock().losses()
+    }
+
+    /// Returns further counts of the network, such as those of its management.
+    #[must_use]
+    pub fn network_counters(&self) -> Vec<Counter> {
+        self.world.lock().counters()
     }
 
     /// Virtual time.

@@ -12,7 +12,7 @@ use fluxline_core::fabric::{
 };
 
 use crate::core::dump::{Dump, Written};
-use crate::core::interconnect::Loss;
+use crate::core::interconnect::{Counter, Loss};
 use crate::fabric::adapter::{Counts, Hands};
 use crate::fabric::driver::Driver;
 use crate::{Duration, Fingerprint, Instant};
@@ -100,6 +100,11 @@ pub trait Nodes: Send {
 
     /// Returns the places where the network lost frames.
     fn losses(&self) -> Vec<Loss>;
+
+    /// Returns further counts of the network.
+    fn counters(&self) -> Vec<Counter> {
+        Vec::new()
+    }
 
     /// Returns the number of requests that are not over, of all nodes.
     fn transactions_open(&self) -> usize;

@@ -25,7 +25,7 @@ use super::touched::Touched;
 use super::waking::Waking;
 use crate::core::dump::{Dump, Written};
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Interconnect, Loss, Report};
+use crate::core::interconnect::{Counter, Interconnect, Loss, Report};
 use crate::fabric::adapter::{Counts, Hands, SendEnd};
 use crate::fabric::driver::Driver;
 use crate::{Agenda, Duration, Fingerprint, Instant};
@@ -61,11 +61,13 @@ type Renew<A> = Box<dyn Fn(u32, u32) -> A + Send>;
 impl<A: Platform> World<A> {
     /// Joins adapters, which are the nodes 0, 1, and so on, by a network.
     #[must_use]
-    pub fn new(wire: A::Wire, adapters: impl IntoIterator<Item = A>) -> World<A> {
+    pub fn new(mut wire: A::Wire, adapters: impl IntoIterator<Item = A>) -> World<A> {
         let machines = (0..).zip(adapters).map(|(number, of)| Machine::new(number, of));
         let machines: Vec<Machine<A>> = machines.collect();
+        let mut agenda = Agenda::default();
+        wire.begin(&mut agenda);
         World {
-            agenda: Agenda::default(),
+            agenda,
             fingerprint: Fingerprint::default(),
             wire,
             waking: Waking::new(machines.len()),
@@ -270,6 +272,10 @@ where
 
     fn check_conservation(&self) -> Result<(), String> {
         self.wire.conserve()
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        self.wire.counters()
     }
 
     fn transactions_open(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::deadlock::Held;
 use super::state::{FREE, PORTS};
 use super::wiring::{LINKS, NONE};
 use super::{Cargo, Entry, Network};
@@ -18,10 +19,9 @@ impl<C: Cargo> Network<C> {
         }
         self.tick = self.tick.max(self.ticks.from(agenda.now()));
         match kind {
-            FaultKind::Host(_)
-            | FaultKind::Restart(_)
-            | FaultKind::CutLink { .. }
-            | FaultKind::MendLink { .. } => return false,
+            FaultKind::Host(_) | FaultKind::Restart(_) => return false,
+            FaultKind::CutLink { from, to } => return self.set_between(from, to, Cut::Yes, agenda),
+            FaultKind::MendLink { from, to } => return self.set_between(from, to, Cut::No, agenda),
             FaultKind::Power(_) => self.switch_off(node, agenda),
             FaultKind::Cable(_) | FaultKind::Repair(_) => {
                 let has_cable = |port: &u32| self.config.wiring.end_of(node, *port) != NONE;
@@ -31,6 +31,22 @@ impl<C: Cargo> Network<C> {
             }
         }
         true
+    }
+
+    /// Cuts all cables between two nodes, or repairs them. Returns false if there are none.
+    fn set_between(
+        &mut self,
+        from: u32,
+        to: u32,
+        cut: Cut,
+        agenda: &mut impl Schedule<Entry>,
+    ) -> bool {
+        let ports: Vec<u32> =
+            (0..LINKS).filter(|&port| self.config.wiring.leads(from, port, to)).collect();
+        ports.iter().for_each(|&port| {
+            self.set_cable(from, port, cut, agenda);
+        });
+        !ports.is_empty()
     }
 
     /// Cuts the cable at any link port of a node, or repairs it. Returns false if there is none.
@@ -119,6 +135,18 @@ impl<C: Cargo> Network<C> {
                 self.kill(worm, agenda);
             }
         }
+    }
+
+    /// Removes the message whose first packet waits at an input. Returns false if none does.
+    pub fn remove_blocked(&mut self, held: Held, agenda: &mut impl Schedule<Entry>) -> bool {
+        let head = self.inputs[(held.node * PORTS + held.input) as usize].head;
+        if head == NONE {
+            return false;
+        }
+        self.tick = self.tick.max(self.ticks.from(agenda.now()));
+        let lost = self.counts.lost;
+        self.kill(self.packets.get(head).worm, agenda);
+        self.counts.lost > lost
     }
 
     /// Removes a message from its whole path, and reports it as lost.

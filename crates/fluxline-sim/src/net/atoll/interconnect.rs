@@ -1,9 +1,15 @@
 //! ATOLL as an [`Interconnect`].
 
+use super::deadlock::Held;
+use super::tap::Tap;
+use super::wiring::LINKS;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
+use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
+use crate::core::interconnect::{
+    Circle, Class, Ends, Interconnect, LinkUse, Refused, Report, SendId,
+};
 
 /// Frames are messages. A send is done when its last symbol is at the target.
 impl<C: Cargo> Interconnect for Network<C> {
@@ -44,7 +50,20 @@ impl<C: Cargo> Interconnect for Network<C> {
 
     fn conserve(&self) -> Result<(), String> {
         self.audit()?;
-        self.deadlock().map_or(Ok(()), |deadlock| Err(deadlock.to_string()))
+        Network::deadlock(self).map_or(Ok(()), |deadlock| Err(deadlock.to_string()))
+    }
+
+    fn deadlock(&self) -> Option<Circle> {
+        let found = Network::deadlock(self)?;
+        let end = |held: &Held| {
+            let end =
+                (held.input < LINKS).then(|| self.config.wiring.end_of(held.node, held.input));
+            end.map(|end| Ends { from: end / LINKS, to: held.node })
+        };
+        Some(Circle {
+            links: found.cycle.iter().filter_map(end).collect(),
+            text: found.to_string(),
+        })
     }
 
     fn kind_name(kind: u8) -> &'static str {
@@ -60,5 +79,18 @@ impl<C: Cargo> Interconnect for Network<C> {
 
     fn hops(&self) -> u64 {
         self.counts.hops
+    }
+
+    fn begin_dump(&mut self, dump: Dump) -> bool {
+        self.tap = Some(Box::new(Tap::new(dump, &self.config)));
+        true
+    }
+
+    fn dump_mut(&mut self) -> Option<&mut Dump> {
+        self.tap.as_mut().map(|tap| &mut tap.dump)
+    }
+
+    fn end_dump(&mut self) -> Option<Dump> {
+        self.tap.take().map(|tap| tap.dump)
     }
 }

@@ -12,10 +12,12 @@ pub mod adapter;
 pub mod cargo;
 pub mod config;
 pub mod deadlock;
+pub mod manager;
 pub mod routes;
 pub mod wiring;
 
 mod audit;
+mod chip;
 mod control;
 mod error;
 mod fault;
@@ -23,8 +25,9 @@ mod interconnect;
 mod motion;
 mod state;
 mod supply;
+mod tap;
 
-pub use cargo::{Cargo, Parcel, Worms};
+pub use cargo::{Cargo, Parcel, Processes, Sent, Worms};
 pub use config::Config;
 pub use deadlock::Deadlock;
 pub use error::ConfigError;
@@ -104,6 +107,8 @@ pub struct Network<C> {
     cargo: Vec<Option<C>>,
     /// Messages in the memory of each node.
     arrived: Vec<VecDeque<C>>,
+    /// Heads that have left each crossbar; those of the management do not count.
+    heads: Vec<u32>,
     has_power: Vec<bool>,
     is_cut: Vec<bool>,
     reports: VecDeque<Report>,
@@ -115,6 +120,8 @@ pub struct Network<C> {
     ack_clocks: u64,
     control_clocks: u64,
     counts: Counts,
+    /// The dump, if there is one.
+    tap: Option<Box<tap::Tap>>,
     /// The first broken law, if any.
     defect: Option<String>,
 }
@@ -151,6 +158,7 @@ impl<C: Cargo> Network<C> {
             worms: Slab::default(),
             cargo: Vec::new(),
             arrived: (0..nodes).map(|_| VecDeque::new()).collect(),
+            heads: vec![0; nodes as usize],
             has_power: vec![true; nodes as usize],
             is_cut: vec![false; (nodes * LINKS) as usize],
             reports: VecDeque::new(),
@@ -161,6 +169,7 @@ impl<C: Cargo> Network<C> {
             ack_clocks: config.ack(),
             control_clocks: config.control(),
             counts: Counts::default(),
+            tap: None,
             defect: None,
             config,
         })

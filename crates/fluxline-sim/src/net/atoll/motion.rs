@@ -1,6 +1,7 @@
 //! The motion of packets: the work of one clock.
 
 use super::state::{Coming, FREE, Input, NEVER, Output, PORTS, Packet, Repair};
+use super::tap::{Fate, Sent};
 use super::wiring::{LINKS, NONE};
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
@@ -90,7 +91,7 @@ impl<C: Cargo> Network<C> {
         let worm = self.worms.get(packet.worm);
         let hop = u32::from(worm.hop);
         let is_there = hop == worm.path.links();
-        let port = if is_there { LINKS + u32::from(worm.port) } else { worm.path.port(hop) };
+        let port = if is_there { LINKS + u32::from(worm.target_port) } else { worm.path.port(hop) };
         input / PORTS * PORTS + port
     }
 
@@ -167,7 +168,9 @@ impl<C: Cargo> Network<C> {
         of.head = packet.next;
         self.packets.get_mut(number).next = NONE;
         if packet.is_head {
-            self.worms.get_mut(packet.worm).hop += 1;
+            let worm = self.worms.get_mut(packet.worm);
+            worm.hop += 1;
+            self.heads[(input / PORTS) as usize] += u32::from(!worm.is_control);
         }
         let symbols = self.symbols(&packet);
         let local = (input % PORTS) as u8;
@@ -187,7 +190,10 @@ impl<C: Cargo> Network<C> {
         if has_more {
             self.request(input, agenda);
         }
-        self.launch(output, number, symbols, agenda);
+        let fate = self.launch(output, number, symbols, agenda);
+        if self.tap.is_some() {
+            self.record(number, Sent { at: agenda.now(), output, symbols, fate, is_repeat: false });
+        }
         if self.outputs[output as usize].waiting != 0 {
             self.wake(output, now + symbols, agenda);
         }
@@ -227,20 +233,22 @@ impl<C: Cargo> Network<C> {
         number: u32,
         symbols: u64,
         agenda: &mut impl Schedule<Entry>,
-    ) {
+    ) -> Fate {
         let now = self.tick;
         let of = &mut self.outputs[output as usize];
         of.free_at = now + symbols;
         of.busy += symbols;
         let to = of.to;
         if to == NONE {
-            return self.land(number, now + symbols, agenda);
+            self.land(number, now + symbols, agenda);
+            return Fate::Landed;
         }
         of.acks[usize::from(of.ack)] = now + symbols + self.ack_clocks;
         of.ack = (of.ack + 1) % self.config.window as u8;
         let lost = of.repair.as_mut().map(|repair| &mut repair.lost);
         if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
-            return lost.push_back(number);
+            lost.push_back(number);
+            return Fate::Rejected;
         }
         let survival = self.survivals.get(symbols as usize);
         if survival.is_some_and(|&chance| !self.draw.chance(chance)) {
@@ -249,12 +257,24 @@ impl<C: Cargo> Network<C> {
             repair.lost.push_back(number);
             let tick = now + symbols + self.ack_clocks;
             self.slot(tick, output, agenda).nacks.push(output);
-            return;
+            return Fate::Damaged;
         }
         self.counts.hops += 1;
         self.inputs[to as usize].coming += 1;
         let tick = now + self.hop_clocks;
         self.slot(tick, to, agenda).arrivals.push(Coming { packet: number, input: to });
+        Fate::Whole
+    }
+
+    /// Records a packet that a link sends in the dump.
+    #[cold]
+    fn record(&mut self, number: u32, sent: Sent) {
+        if sent.fate == Fate::Landed {
+            return;
+        }
+        let Some(tap) = &mut self.tap else { return };
+        let packet = self.packets.get(number);
+        tap.record(&sent, packet, self.worms.get(packet.worm), self.config.packet_bytes);
     }
 
     /// Acts on a negative acknowledgement: all packets since the damaged one are sent again. They
@@ -282,7 +302,11 @@ impl<C: Cargo> Network<C> {
         } else {
             self.counts.repeated += 1;
             let symbols = self.symbols(&packet);
-            self.launch(output, number, symbols, agenda);
+            let fate = self.launch(output, number, symbols, agenda);
+            if self.tap.is_some() {
+                let at = agenda.now();
+                self.record(number, Sent { at, output, symbols, fate, is_repeat: true });
+            }
         }
         let of = &self.outputs[output as usize];
         if of.waiting != 0 || of.repeats() {

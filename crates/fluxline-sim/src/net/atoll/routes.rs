@@ -1,6 +1,6 @@
 //! The path of a message: a link port for each hop, chosen by the source.
 
-use super::wiring::{Grid, LINKS, Wiring};
+use super::wiring::{Grid, LINKS, NONE, Wiring};
 use crate::routes::{self, Graph, Root};
 
 /// The most links of a path. A choice: 2 bits for each in four words.
@@ -43,6 +43,19 @@ impl Path {
     #[must_use]
     pub fn links(&self) -> u32 {
         u32::from(self.links)
+    }
+
+    /// Returns the node at its end, or [`NONE`] if a hop has no cable.
+    #[must_use]
+    pub fn end(&self, wiring: &Wiring, source: u32) -> u32 {
+        (0..self.links()).fold(source, |node, hop| match node {
+            NONE => NONE,
+            node if node >= wiring.nodes() => NONE,
+            node => match wiring.end_of(node, self.port(hop)) {
+                NONE => NONE,
+                end => end / LINKS,
+            },
+        })
     }
 
     /// Returns the link port of a hop.

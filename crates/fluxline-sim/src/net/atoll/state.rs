@@ -36,8 +36,9 @@ pub struct Worm {
     pub send: u64,
     pub source: u32,
     pub target: u32,
-    /// The host ports at both ends.
+    /// The host ports of sender and receiver.
     pub port: u8,
+    pub target_port: u8,
     /// Bytes with header; those that the network port has cut into packets; those that arrived.
     pub bytes: u32,
     pub taken: u32,
@@ -47,6 +48,8 @@ pub struct Worm {
     pub path: Path,
     /// Crossbars that its head has passed.
     pub hop: u8,
+    /// True if it belongs to the network's management.
+    pub is_control: bool,
     /// True if a fault has removed it.
     pub is_dead: bool,
 }

@@ -15,15 +15,18 @@ impl<C: Cargo> Network<C> {
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
         let never = |frame| Err(Refused { frame, why: Refusal::Never });
-        let (target, port) = (cargo.target(), cargo.port());
+        let (wiring, port, target_port) = (&self.config.wiring, cargo.port(), cargo.target_port());
+        let chosen = cargo.path();
+        let target = chosen.map_or(cargo.target(), |path| path.end(wiring, node));
         let Some(bytes) = cargo.bytes().checked_add(self.config.header_bytes) else {
             return never(cargo);
         };
         let is_there = |node: u32| self.has_power.get(node as usize) == Some(&true);
-        if u32::from(port) >= LINKS || !is_there(node) || target >= self.has_power.len() as u32 {
+        let has_ports = u32::from(port.max(target_port)) < LINKS;
+        if !has_ports || !is_there(node) || target >= self.has_power.len() as u32 {
             return never(cargo);
         }
-        let Some(path) = self.routes.path(node, target) else {
+        let Some(path) = chosen.or_else(|| self.routes.path(node, target)) else {
             return never(cargo);
         };
         let index = (node * LINKS + u32::from(port)) as usize;
@@ -33,17 +36,20 @@ impl<C: Cargo> Network<C> {
         }
         self.counts.sent += 1;
         let send = self.counts.sent;
+        let is_control = cargo.is_control();
         let worm = Worm {
             send,
             source: node,
             target,
             port,
+            target_port,
             bytes,
             taken: 0,
             landed: 0,
             packets: 0,
             path,
             hop: 0,
+            is_control,
             is_dead: false,
         };
         let number = self.worms.add(worm);
@@ -51,7 +57,10 @@ impl<C: Cargo> Network<C> {
             self.cargo.resize_with(number as usize + 1, || None);
         }
         self.cargo[number as usize] = Some(cargo);
-        self.ports[index].worms.push_back(number);
+        let waiting = &mut self.ports[index].worms;
+        // The management goes ahead of messages that have not begun.
+        let place = if is_control { waiting.len().min(1) } else { waiting.len() };
+        waiting.insert(place, number);
         if !self.ports[index].is_supplied {
             let now = self.ticks.from(agenda.now()).max(self.tick);
             let input = node * PORTS + LINKS + u32::from(port);

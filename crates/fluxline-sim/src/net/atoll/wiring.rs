@@ -1,6 +1,7 @@
 //! The cables between link ports, and presets of common topologies.
 
 use super::error::ConfigError;
+use crate::net::router::graph::{Edge, lines, parse_edge};
 use crate::routes::Graph;
 
 /// Link ports of a chip.
@@ -17,6 +18,30 @@ pub struct Cable {
     pub from: u32,
     /// The other node.
     pub to: u32,
+}
+
+/// A link port of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkPort {
+    /// The node.
+    pub node: u32,
+    /// The port, 0 to 3.
+    pub port: u32,
+}
+
+impl LinkPort {
+    /// Returns its number: node times 4 plus port.
+    #[must_use]
+    pub fn index(self) -> u32 {
+        self.node * LINKS + self.port
+    }
+
+    /// Returns the port at the other end of its cable, which must exist.
+    #[must_use]
+    pub fn end(self, wiring: &Wiring) -> LinkPort {
+        let end = wiring.end_of(self.node, self.port);
+        LinkPort { node: end / LINKS, port: end % LINKS }
+    }
 }
 
 /// The shape of a grid of nodes.
@@ -56,15 +81,93 @@ impl Wiring {
     /// number of nodes outside of the limits.
     pub fn of(nodes: u32, cables: &[Cable]) -> Result<Wiring, ConfigError> {
         let mut wiring = Wiring::bare(nodes)?;
-        for &Cable { from, to } in cables {
-            if from >= nodes || to >= nodes || from == to {
-                let text = format!("a cable from node {from} to node {to}: join two of {nodes}");
-                return Err(ConfigError(text));
-            }
-            let (near, far) = (wiring.free_port(from)?, wiring.free_port(to)?);
-            wiring.join(near, far);
-        }
+        cables.iter().try_for_each(|&cable| wiring.add(cable))?;
         Ok(wiring)
+    }
+
+    fn add(&mut self, Cable { from, to }: Cable) -> Result<(), ConfigError> {
+        let nodes = self.nodes;
+        if from >= nodes || to >= nodes || from == to {
+            let text = format!("a cable from node {from} to node {to}: join two of {nodes}");
+            return Err(ConfigError(text));
+        }
+        let (near, far) = (self.free_port(from)?, self.free_port(to)?);
+        self.join(near, far);
+        Ok(())
+    }
+
+    /// Reads a wiring: a cable a line, as two numbers of nodes. Text behind `#` is ignored. Two
+    /// nodes can have several cables.
+    ///
+    /// # Errors
+    /// The line and the problem, in one sentence.
+    pub fn parse(text: &str) -> Result<Wiring, String> {
+        let at_line = |number, problem: &str| {
+            format!("{number}: {problem}{}", if problem.ends_with('.') { "" } else { "." })
+        };
+        let mut cables = Vec::new();
+        for (number, content) in lines(text) {
+            let Edge { one: from, other: to } =
+                parse_edge(content).map_err(|problem| at_line(number, &problem))?;
+            if from.max(to) >= NODES_MAX {
+                let last = NODES_MAX - 1;
+                let problem = format!("node {} is too high; nodes are 0 to {last}", from.max(to));
+                return Err(at_line(number, &problem));
+            }
+            cables.push((number, Cable { from, to }));
+        }
+        let Some(last) = cables.iter().map(|(_, of)| of.from.max(of.to)).max() else {
+            return Err(" the file has no cable; write one a line, such as `0 1`.".into());
+        };
+        let mut wiring = Wiring::bare((last + 1).max(2)).map_err(|error| format!(" {error}."))?;
+        for (number, cable) in cables {
+            let added = wiring.add(cable);
+            added.map_err(|ConfigError(problem)| at_line(number, &problem))?;
+        }
+        match wiring.unreachable() {
+            None => Ok(wiring),
+            Some(node) => Err(format!(
+                " node {node} cannot be reached from node 0; add a cable, or number the nodes \
+                 without gaps."
+            )),
+        }
+    }
+
+    /// Returns the first node without a path from node 0, if there is one.
+    fn unreachable(&self) -> Option<u32> {
+        let mut is_reached = vec![false; self.nodes as usize];
+        let mut waiting = vec![0];
+        is_reached[0] = true;
+        while let Some(node) = waiting.pop() {
+            for end in (0..LINKS).map(|port| self.end_of(node, port)).filter(|&end| end != NONE) {
+                let next = end / LINKS;
+                if !std::mem::replace(&mut is_reached[next as usize], true) {
+                    waiting.push(next);
+                }
+            }
+        }
+        (0..self.nodes).find(|&node| !is_reached[node as usize])
+    }
+
+    /// Returns true if two nodes have a cable.
+    #[must_use]
+    pub fn are_joined(&self, one: u32, other: u32) -> bool {
+        let is_node = one < self.nodes && other < self.nodes;
+        is_node && (0..LINKS).any(|port| self.leads(one, port, other))
+    }
+
+    /// Returns the link ports that have a cable, in the order of the network's links.
+    #[must_use]
+    pub fn link_ports(&self) -> Vec<LinkPort> {
+        let wired = (0..).zip(&self.ends).filter(|(_, end)| **end != NONE);
+        wired.map(|(at, _): (u32, _)| LinkPort { node: at / LINKS, port: at % LINKS }).collect()
+    }
+
+    /// Returns true if the cable at a port leads to a node.
+    #[must_use]
+    pub fn leads(&self, node: u32, port: u32, to: u32) -> bool {
+        let end = self.end_of(node, port);
+        end != NONE && end / LINKS == to
     }
 
     /// A grid, or a torus. Ports 0 to 3 go right, left, up and down.

@@ -75,11 +75,7 @@ impl Graph {
     pub fn parse(text: &str) -> Result<Graph, String> {
         let mut edges = Vec::new();
         let mut links: Vec<Vec<End>> = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let content = line.split('#').next().unwrap_or_default().trim();
-            if content.is_empty() {
-                continue;
-            }
+        for (number, content) in lines(text) {
             let edge = parse_edge(content).and_then(|edge| {
                 let most = edge.one.max(edge.other).min(ROUTERS_MAX - 1) as usize;
                 links.resize(links.len().max(most + 1), Vec::new());
@@ -114,7 +110,19 @@ impl Graph {
     }
 }
 
-fn parse_edge(content: &str) -> Result<Edge, String> {
+/// Returns the lines of a file of links that have content, with their numbers, without comments.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    let content = |line: &'_ str| line.find('#').unwrap_or(line.len());
+    let lines = (1..).zip(text.lines());
+    let lines = lines.map(move |(number, line)| (number, line[..content(line)].trim()));
+    lines.filter(|(_, content)| !content.is_empty())
+}
+
+/// Reads a link.
+///
+/// # Errors
+/// The problem, in one sentence.
+pub(crate) fn parse_edge(content: &str) -> Result<Edge, String> {
     let numbers: Option<Vec<u32>> = content
         .split([' ', '\t', ','])
         .filter(|of| !of.is_empty())

@@ -4,7 +4,9 @@ use super::{Delivery, Entry, Network, NetworkConfig, NetworkError};
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Loss, Refused, Report, SendId};
+use crate::core::interconnect::{
+    Circle, Class, Ends, Interconnect, LinkUse, Loss, Refused, Report, SendId,
+};
 use crate::load::traffic::{Message, Plan, Traffic};
 use crate::load::{self, Arrived, Carrier, Settings};
 use crate::{Agenda, Instant};
@@ -149,6 +151,12 @@ impl Interconnect for Network {
     #[inline]
     fn accepts(&self, node: u32) -> bool {
         self.waiting(node) < self.config().source_packets
+    }
+
+    fn deadlock(&self) -> Option<Circle> {
+        let found = Network::deadlock(self)?;
+        let ends = found.cycle.iter().map(|held| Ends { from: held.from, to: held.to });
+        Some(Circle { links: ends.collect(), text: found.to_string() })
     }
 
     fn links(&self) -> Vec<LinkUse> {

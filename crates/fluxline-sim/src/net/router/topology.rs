@@ -169,6 +169,21 @@ impl Topology {
         }
     }
 
+    /// Returns true if the routers are those of a graph, not of a grid.
+    #[must_use]
+    pub fn is_graph(&self) -> bool {
+        self.graph.is_some()
+    }
+
+    /// Returns the port of the neighbour behind a port that leads back.
+    #[must_use]
+    pub fn back(&self, router: u32, port: u32) -> u32 {
+        match &self.graph {
+            Some(_) => self.entrance(router, port),
+            None => port ^ 1,
+        }
+    }
+
     /// Returns the port of the neighbour at which packets of `port` arrive. In a grid, packets that
     /// go up arrive at the port of the way up.
     #[must_use]

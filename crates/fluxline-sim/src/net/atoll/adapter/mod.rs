@@ -2,13 +2,20 @@
 
 pub mod cluster;
 pub mod host;
+pub mod shared;
 
-use super::{Cargo, Entry};
+use super::{Cargo, Entry, manager};
 use crate::fabric::courier::Frame;
 use crate::world::Due;
 
 impl<S> From<Entry> for Due<Entry, S> {
     fn from(entry: Entry) -> Due<Entry, S> {
+        Due::Wire(entry)
+    }
+}
+
+impl<S> From<manager::Entry> for Due<manager::Entry, S> {
+    fn from(entry: manager::Entry) -> Due<manager::Entry, S> {
         Due::Wire(entry)
     }
 }
