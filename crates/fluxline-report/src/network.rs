@@ -22,7 +22,7 @@ pub struct Network {
 pub struct Point {
     /// To the right.
     pub x: f64,
-    /// Downwards.
+    /// Down the page.
     pub y: f64,
 }
 

@@ -1,10 +1,34 @@
 //! Properties of every page: text stays escaped, nothing is fetched, no number is lost.
 
+use crate::network::{Link, Network, Node, Point, State};
 use crate::page::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Mark, Page, Plot, Scale, Section, Style, Table,
 };
 
 const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\"><!-- & \u{2028}";
+
+fn hostile_network() -> Network {
+    let text = || HOSTILE.to_string();
+    let node = |x: f64| Node { label: text(), at: Point { x, y: 0.0 }, is_switch: x > 0.0 };
+    let link = |from: usize, to: usize| Link { label: text(), from, to, lane: 0.5, wraps: None };
+    let state = |value: f64| State {
+        label: text(),
+        note: text(),
+        values: vec![value, f64::NAN],
+        dead_links: vec![1],
+        dead_nodes: vec![0],
+        circle: vec![0],
+    };
+    Network {
+        title: text(),
+        unit: text(),
+        nodes: vec![node(0.0), node(1.0)],
+        // The last link has no nodes.
+        links: vec![link(0, 1), link(1, 0), link(7, 8)],
+        path: vec![0, 9],
+        states: vec![state(4.0), state(2.0)],
+    }
+}
 
 fn hostile_page() -> Page {
     let text = || HOSTILE.to_string();
@@ -33,7 +57,12 @@ fn hostile_page() -> Page {
         columns: vec![text()],
         rows: vec![(text(), vec![1.0, f64::NAN])],
     };
-    let blocks = vec![Block::Plot(plot), Block::Table(table), Block::HeatMap(map)];
+    let blocks = vec![
+        Block::Plot(plot),
+        Block::Table(table),
+        Block::HeatMap(map),
+        Block::Network(hostile_network()),
+    ];
     let section = Section { title: text(), text: text(), blocks, notes: vec![text()] };
     Page {
         title: text(),
@@ -54,7 +83,11 @@ fn data(html: &str) -> serde_json::Value {
 }
 
 fn page_of(plot: Plot) -> String {
-    let section = Section { blocks: vec![Block::Plot(plot)], ..Section::default() };
+    page_with(Block::Plot(plot))
+}
+
+fn page_with(block: Block) -> String {
+    let section = Section { blocks: vec![block], ..Section::default() };
     Page { sections: vec![section], ..Page::default() }.html()
 }
 
@@ -63,8 +96,8 @@ fn hostile_text_stays_text_wherever_it_stands() {
     let html = hostile_page().html();
     assert!(!html.contains("<img"), "an element got out");
     assert!(!html.contains("onerror=\"alert"), "an attribute got out");
-    assert_eq!(html.matches("<script").count(), 2);
-    assert_eq!(html.matches("</script>").count(), 2);
+    assert_eq!(html.matches("<script").count(), 3);
+    assert_eq!(html.matches("</script>").count(), 3);
     assert!(!html.contains('\u{2028}') || !data_text(&html).contains('\u{2028}'));
     assert_eq!(data(&html)[0]["curves"][0]["label"], HOSTILE, "and reaches the script whole");
     assert!(html.contains("&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;"));
@@ -143,6 +176,41 @@ fn more_curves_than_colours_are_kept_in_the_table() {
 fn good_and_bad_differ_by_a_sign_not_only_by_colour() {
     let html = hostile_page().html();
     assert!(html.contains("<span>✓ ") && html.contains("<span>✗ "));
+}
+
+#[test]
+fn a_drawing_has_its_last_state_and_the_script_has_all() {
+    let html = page_with(Block::Network(hostile_network()));
+    let start = "<script type=\"application/json\" id=\"networks\">";
+    let text = html.split(start).nth(1).expect("the data").split("</script>").next();
+    let data: serde_json::Value = serde_json::from_str(text.expect("its end")).expect("JSON");
+    assert_eq!(data[0]["states"][0]["values"], serde_json::json!([4.0, null]));
+    assert_eq!((&data[0]["high"], &data[0]["unit"]), (&4.0.into(), &HOSTILE.into()));
+    assert_eq!(html.matches("<g class=\"link").count(), 2, "a link without nodes is not drawn");
+    // Half of the largest number of all states.
+    assert!(html.contains("<g class=\"link m8 path circle\">"), "{html}");
+    assert!(html.contains("<g class=\"link none dead\">"));
+    assert!(html.contains("<g class=\"node dead end\">"));
+    assert!(html.contains("type=\"range\" min=\"0\" max=\"1\" value=\"1\""));
+}
+
+#[test]
+fn a_drawing_is_a_file_of_its_own_without_variables_or_scripts() {
+    let svg = hostile_network().svg(Some(0));
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+    assert!(!svg.contains("var(") && !svg.contains("<script") && !svg.contains("<img"));
+    assert!(svg.contains("m15 path circle") && !svg.contains("NaN"));
+    let empty = page_with(Block::Network(Network::default()));
+    assert!(empty.contains("Nothing to show."));
+    assert!(!Network::default().svg(None).contains("inf"));
+}
+
+#[test]
+fn the_text_of_a_drawing_is_its_last_state() {
+    let network = Network { title: "Load".into(), ..hostile_network() };
+    let section = Section { blocks: vec![Block::Network(network)], ..Section::default() };
+    let text = Page { sections: vec![section], ..Page::default() }.text();
+    assert!(text.contains("at most 2 ") && !text.contains("at most 4 "), "{text}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.at.as_ps() / 1000;
         let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
-        let unit = units.into_iter().find(|(_, unit)| ns > 0 && ns % unit == 0);
+        let unit = units.into_iter().find(|(_, unit)| ns > 0 && ns.is_multiple_of(*unit));
         let (unit, size) = unit.unwrap_or(("ns", 1));
         write!(out, "{}@{}{unit}", self.kind, ns / size)
     }

@@ -154,7 +154,7 @@ pub struct Link {
 pub struct Way {
     /// To the right.
     pub x: f64,
-    /// Downwards.
+    /// Down the page.
     pub y: f64,
 }
 

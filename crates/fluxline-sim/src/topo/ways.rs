@@ -100,7 +100,7 @@ fn of_atoll(wiring: &Wiring, routes: &atoll::routes::Routes, Pair { from, to }: 
 
 /// The ringlets of an SCI network.
 pub enum Ringlets {
-    /// One ringlet of so many nodes.
+    /// One ringlet, and its number of nodes.
     One(u32),
     /// Ringlets along each dimension; the nodes on them.
     Torus(Vec<u32>),

@@ -32,7 +32,8 @@ struct Frame {
 
 impl Frame {
     fn of(network: &Network) -> Frame {
-        let places = || network.nodes.iter().map(|node| shape::place(node.at));
+        let origin = network.nodes.is_empty().then_some(Point::default());
+        let places = || network.nodes.iter().map(|node| shape::place(node.at)).chain(origin);
         let fold = |pick: fn(Point) -> f64, start: f64, choose: fn(f64, f64) -> f64| {
             places().map(pick).fold(start, choose)
         };

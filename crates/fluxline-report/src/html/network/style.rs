@@ -18,9 +18,9 @@ const VARIABLES: &[(&str, &str)] = &[
 /// Writes the rules of a page, in both themes.
 pub fn push_rules(out: &mut String) {
     out.push_str(RULES);
-    for step in 0..STEPS {
-        push_rule(out, "", STEPS - 1 - step, VIRIDIS[step]);
-        push_rule(out, "[data-theme=\"dark\"] ", step, VIRIDIS[step]);
+    for (step, colour) in VIRIDIS.iter().enumerate() {
+        push_rule(out, "", STEPS - 1 - step, colour);
+        push_rule(out, "[data-theme=\"dark\"] ", step, colour);
     }
     out.push('\n');
 }
@@ -31,8 +31,8 @@ pub fn of_file() -> String {
     for (name, colour) in VARIABLES {
         out = out.replace(&format!("var({name})"), colour);
     }
-    for step in 0..STEPS {
-        push_rule(&mut out, "", STEPS - 1 - step, VIRIDIS[step]);
+    for (step, colour) in VIRIDIS.iter().enumerate() {
+        push_rule(&mut out, "", STEPS - 1 - step, colour);
     }
     out
 }
