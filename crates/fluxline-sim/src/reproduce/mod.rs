@@ -5,6 +5,7 @@
 //! that it was chosen from; these facts are calibrated, all others are predicted or missed. To add
 //! a paper, write its facts, its parameters and a model, and list its [`Set`] in [`SETS`].
 
+pub mod atoll;
 mod fact;
 mod figure;
 mod judge;

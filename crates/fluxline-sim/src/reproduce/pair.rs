@@ -9,6 +9,7 @@ use crate::host::{
 };
 use crate::net::sci::adapter::{access_of, command_of, packet_data};
 use crate::net::sci::packet::Packet;
+use crate::net::atoll;
 use crate::net::sci::{self, Command, Status};
 use crate::{Agenda, Fingerprint, Instant};
 
@@ -21,6 +22,9 @@ pub enum BadStand {
     /// The configuration of the ring.
     #[error(transparent)]
     Ring(#[from] sci::ConfigError),
+    /// The configuration of an ATOLL network.
+    #[error(transparent)]
+    Atoll(#[from] atoll::ConfigError),
 }
 
 /// Memory of each machine that its peer can reach \[byte\].
