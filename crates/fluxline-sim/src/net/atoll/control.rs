@@ -38,7 +38,7 @@ impl Input {
     }
 }
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Returns true if an output may send a packet to the input at its other end now. Otherwise the
     /// output chooses again when a go comes.
     pub(super) fn may_send(&mut self, output: u32, agenda: &mut impl Schedule<Entry>) -> bool {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::state::{FREE, PORTS};
-use super::wiring::{LINKS, NONE};
+use super::state::FREE;
+use super::wiring::NONE;
 use super::{Cargo, Network};
 
 /// An input of a crossbar whose first packet cannot move.
@@ -41,7 +41,7 @@ enum Wait {
     For(u32),
 }
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Finds worms that wait for each other in a circle, even while others still move: the exact
     /// wait-for graph. Each input waits for at most one other, because there are no virtual
     /// channels, so a circle is a deadlock.

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::state::{FREE, PORTS};
-use super::wiring::{LINKS, NONE};
+use super::state::FREE;
+use super::wiring::NONE;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Report, SendId};
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Applies a fault. The cable of a node is that of its lowest link port with one.
     pub(super) fn apply(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Entry>) -> bool {
         let node = kind.node();

@@ -6,12 +6,12 @@ use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
 
 /// Frames are messages. A send is done when its last symbol is at the target.
-impl<C: Cargo> Interconnect for Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Interconnect for Network<C, LINKS, PORTS> {
     type Frame = C;
     type Entry = Entry;
 
     fn nodes(&self) -> u32 {
-        self.config.wiring.nodes()
+        self.config.wiring.hosts()
     }
 
     fn send(

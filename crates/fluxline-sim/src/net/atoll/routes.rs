@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::wiring::{Grid, LINKS, NONE, Wiring};
+use super::wiring::{Grid, NONE, Wiring};
 
-/// The most links of a path. A choice: 2 bits for each in four words.
+/// The most links of a path. A choice: 4 bits for each in eight words.
 pub const HOPS_MAX: u32 = 128;
 
 /// The choice of paths.
@@ -21,7 +21,7 @@ pub enum Routing {
 /// A path: its length and the link port of each hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    words: [u64; 4],
+    words: [u64; 8],
     links: u8,
 }
 
@@ -29,7 +29,7 @@ impl Path {
     /// Adds a hop. A path has at most [`HOPS_MAX`].
     pub fn push(&mut self, port: u32) {
         let index = usize::from(self.links);
-        self.words[index / 32] |= u64::from(port) << (index % 32 * 2);
+        self.words[index / 16] |= u64::from(port) << (index % 16 * 4);
         self.links += 1;
     }
 
@@ -43,7 +43,7 @@ impl Path {
     #[inline]
     #[must_use]
     pub fn port(&self, hop: u32) -> u32 {
-        (self.words[hop as usize / 32] >> (hop % 32 * 2)) as u32 & 3
+        (self.words[hop as usize / 16] >> (hop % 16 * 4)) as u32 & 15
     }
 }
 
@@ -77,11 +77,11 @@ impl Routes {
         let (mut path, mut node) = (Path::default(), source);
         while node != target {
             let port = u32::from(next[row + node as usize]);
-            if port >= LINKS || path.links() == HOPS_MAX {
+            if port >= wiring.links() || path.links() == HOPS_MAX {
                 return None;
             }
             path.push(port);
-            node = wiring.end_of(node, port) / LINKS;
+            node = wiring.end_of(node, port) / wiring.links();
         }
         Some(path)
     }
@@ -110,7 +110,7 @@ fn along(grid: Grid, source: u32, target: u32) -> Path {
 
 /// Searches from each target. Of several next ports, different pairs take different ones.
 fn table(wiring: &Wiring) -> Vec<u8> {
-    let nodes = wiring.nodes();
+    let (nodes, links) = (wiring.nodes(), wiring.links());
     let mut next = vec![u8::MAX; nodes as usize * nodes as usize];
     let mut far = vec![NONE; nodes as usize];
     for target in 0..nodes {
@@ -118,21 +118,21 @@ fn table(wiring: &Wiring) -> Vec<u8> {
         far[target as usize] = 0;
         let mut queue = VecDeque::from([target]);
         while let Some(node) = queue.pop_front() {
-            for port in 0..LINKS {
+            for port in 0..links {
                 let end = wiring.end_of(node, port);
-                if end != NONE && far[(end / LINKS) as usize] == NONE {
-                    far[(end / LINKS) as usize] = far[node as usize] + 1;
-                    queue.push_back(end / LINKS);
+                if end != NONE && far[(end / links) as usize] == NONE {
+                    far[(end / links) as usize] = far[node as usize] + 1;
+                    queue.push_back(end / links);
                 }
             }
         }
         let row = target as usize * nodes as usize;
         for node in (0..nodes).filter(|&node| node != target && far[node as usize] != NONE) {
-            let first = (node + target) % LINKS;
-            let ports = (0..LINKS).map(|turn| (first + turn) % LINKS);
+            let first = (node + target) % links;
+            let ports = (0..links).map(|turn| (first + turn) % links);
             let mut nearer = ports.filter(|&port| {
                 let end = wiring.end_of(node, port);
-                end != NONE && far[(end / LINKS) as usize] + 1 == far[node as usize]
+                end != NONE && far[(end / links) as usize] + 1 == far[node as usize]
             });
             next[row + node as usize] = nearer.next().map_or(u8::MAX, |port| port as u8);
         }

@@ -6,8 +6,6 @@ use super::config::WINDOW_MAX;
 use super::routes::Path;
 use super::wiring::NONE;
 
-/// Inputs of a crossbar, and its outputs: link ports 0 to 3, then network ports 0 to 3.
-pub const PORTS: u32 = 8;
 /// A clock that never comes.
 pub const NEVER: u64 = u64::MAX;
 /// The holder of an output that no message holds.
@@ -49,6 +47,8 @@ pub struct Worm {
     pub hop: u8,
     /// True if a fault has removed it.
     pub is_dead: bool,
+    /// True if a bit of it is wrong, and its target drops it.
+    pub is_damaged: bool,
 }
 
 /// A change of the sender's permission on its way.
@@ -123,7 +123,7 @@ pub struct Output {
     /// The next clock at which it chooses; [`NEVER`]: none.
     pub wake_at: u64,
     /// A bit for each input whose first packet asks for it.
-    pub waiting: u8,
+    pub waiting: u32,
     /// The input that holds it for a message.
     pub holder: u8,
     /// The input that is checked first.

@@ -1,12 +1,12 @@
 //! Network ports: messages wait, and are cut into packets as fast as the crossbar takes them.
 
-use super::state::{Coming, PORTS, Packet, Worm};
-use super::wiring::{LINKS, NONE};
+use super::state::{Coming, Packet, Worm};
+use super::wiring::NONE;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Refusal, Refused, Report, SendId};
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Queues a message at the network port of its host port.
     pub(super) fn queue(
         &mut self,
@@ -20,7 +20,7 @@ impl<C: Cargo> Network<C> {
             return never(cargo);
         };
         let is_there = |node: u32| self.has_power.get(node as usize) == Some(&true);
-        if u32::from(port) >= LINKS || !is_there(node) || target >= self.has_power.len() as u32 {
+        if u32::from(port) >= LINKS || !is_there(node) || target >= self.config.wiring.hosts() {
             return never(cargo);
         }
         let Some(path) = self.routes.path(&self.config.wiring, node, target) else {
@@ -45,6 +45,7 @@ impl<C: Cargo> Network<C> {
             path,
             hop: 0,
             is_dead: false,
+            is_damaged: false,
         };
         let number = self.worms.add(worm);
         if self.cargo.len() <= number as usize {
@@ -55,7 +56,7 @@ impl<C: Cargo> Network<C> {
         if !self.ports[index].is_supplied {
             let now = self.ticks.from(agenda.now()).max(self.tick);
             let input = node * PORTS + LINKS + u32::from(port);
-            self.supply(input, now + u64::from(self.config.hop_clocks), agenda);
+            self.supply(input, now + self.source_clocks, agenda);
         }
         Ok(SendId(send))
     }

@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 
-/// Link ports of a chip.
+/// Link ports of an ATOLL chip.
 pub const LINKS: u32 = 4;
 /// The index that stands for "nothing".
 pub const NONE: u32 = u32::MAX;
@@ -42,7 +42,11 @@ impl Grid {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wiring {
     nodes: u32,
-    /// The link port at the other end of each link port (node times 4 plus port), or [`NONE`].
+    /// The nodes below this number are only ends of links; 0: all nodes are chips with hosts.
+    only_ends: u32,
+    /// Link ports of a chip.
+    links: u32,
+    /// The link port at the other end of each link port (node times links plus port), or [`NONE`].
     ends: Vec<u32>,
     grid: Option<Grid>,
 }
@@ -54,16 +58,35 @@ impl Wiring {
     /// A node that does not exist, a cable from a node to itself, a fifth cable at a node, or a
     /// number of nodes outside of the limits.
     pub fn of(nodes: u32, cables: &[Cable]) -> Result<Wiring, ConfigError> {
-        let mut wiring = Wiring::bare(nodes)?;
+        Wiring::bare(nodes, LINKS)?.with(cables)
+    }
+
+    /// Joins hosts with one link port and switches with `ports` by cables; hosts have the lower
+    /// numbers.
+    ///
+    /// # Errors
+    /// Those of [`Wiring::of`].
+    pub fn switched(
+        hosts: u32,
+        switches: u32,
+        ports: u32,
+        cables: &[Cable],
+    ) -> Result<Wiring, ConfigError> {
+        let wiring = Wiring::bare(hosts.saturating_add(switches), ports)?;
+        Wiring { only_ends: hosts, ..wiring }.with(cables)
+    }
+
+    fn with(mut self, cables: &[Cable]) -> Result<Wiring, ConfigError> {
+        let nodes = self.nodes;
         for &Cable { from, to } in cables {
             if from >= nodes || to >= nodes || from == to {
                 let text = format!("a cable from node {from} to node {to}: join two of {nodes}");
                 return Err(ConfigError(text));
             }
-            let (near, far) = (wiring.free_port(from)?, wiring.free_port(to)?);
-            wiring.join(near, far);
+            let (near, far) = (self.free_port(from)?, self.free_port(to)?);
+            self.join(near, far);
         }
-        Ok(wiring)
+        Ok(self)
     }
 
     /// A grid, or a torus. Ports 0 to 3 go right, left, up and down.
@@ -72,7 +95,7 @@ impl Wiring {
     /// A side of 0, or a number of nodes outside of the limits.
     pub fn grid(grid: Grid) -> Result<Wiring, ConfigError> {
         let Grid { columns, rows, is_torus } = grid;
-        let mut wiring = Wiring::bare(columns.saturating_mul(rows))?;
+        let mut wiring = Wiring::bare(columns.saturating_mul(rows), LINKS)?;
         for node in 0..wiring.nodes {
             let (column, row) = (node % columns, node / columns);
             let wraps = |at: u32, side: u32| side > 1 && (at + 1 < side || is_torus);
@@ -104,11 +127,12 @@ impl Wiring {
         Wiring::of(nodes, &all.collect::<Vec<Cable>>())
     }
 
-    fn bare(nodes: u32) -> Result<Wiring, ConfigError> {
+    fn bare(nodes: u32, links: u32) -> Result<Wiring, ConfigError> {
         if !(2..=NODES_MAX).contains(&nodes) {
             return Err(ConfigError(format!("{nodes} nodes: give 2 to {NODES_MAX}")));
         }
-        Ok(Wiring { nodes, ends: vec![NONE; (nodes * LINKS) as usize], grid: None })
+        let ends = vec![NONE; (nodes * links) as usize];
+        Ok(Wiring { nodes, only_ends: 0, links, ends, grid: None })
     }
 
     fn join(&mut self, near: u32, far: u32) {
@@ -117,9 +141,10 @@ impl Wiring {
     }
 
     fn free_port(&self, node: u32) -> Result<u32, ConfigError> {
-        let ports = node * LINKS..(node + 1) * LINKS;
+        let links = self.links;
+        let ports = node * links..(node + 1) * links;
         let mut free = ports.filter(|&port| self.ends[port as usize] == NONE);
-        free.next().ok_or_else(|| ConfigError(format!("node {node} has more than {LINKS} cables")))
+        free.next().ok_or_else(|| ConfigError(format!("node {node} has more than {links} cables")))
     }
 
     /// Returns the number of nodes.
@@ -128,22 +153,40 @@ impl Wiring {
         self.nodes
     }
 
+    /// Returns the number of link ports of a chip.
+    #[must_use]
+    pub fn links(&self) -> u32 {
+        self.links
+    }
+
+    /// Returns the number of nodes that send and receive.
+    #[must_use]
+    pub fn hosts(&self) -> u32 {
+        if self.only_ends > 0 { self.only_ends } else { self.nodes }
+    }
+
+    /// Returns the number of nodes that are only ends of links; they have the lowest numbers.
+    #[must_use]
+    pub fn ends(&self) -> u32 {
+        self.only_ends
+    }
+
     /// Returns the shape, if it is a grid or a torus.
     #[must_use]
     pub fn shape(&self) -> Option<Grid> {
         self.grid
     }
 
-    /// Returns the link port at the other end of a cable (node times 4 plus port), or [`NONE`].
+    /// Returns the link port at the other end of a cable (node times links plus port), or [`NONE`].
     #[must_use]
     pub fn end_of(&self, node: u32, port: u32) -> u32 {
-        self.ends[(node * LINKS + port) as usize]
+        self.ends[(node * self.links + port) as usize]
     }
 
     /// Returns the number of cables between the nodes for which `is_left` is true, and the others.
     pub fn cut(&self, is_left: impl Fn(u32) -> bool) -> u32 {
         let crosses =
-            |port: u32, end: u32| end != NONE && is_left(port / LINKS) != is_left(end / LINKS);
+            |port: u32, end: u32| end != NONE && is_left(port / self.links) != is_left(end / self.links);
         let ends = (0..).zip(&self.ends).filter(|&(port, &end)| crosses(port, end));
         ends.count() as u32 / 2
     }
