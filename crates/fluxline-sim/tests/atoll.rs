@@ -76,7 +76,7 @@ fn a_put_to_a_node_without_power_ends_as_flushed() {
 #[test]
 fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
     for (url, says) in [
-        ("sim:atollo", "write sim:sci, sim:atoll or sim:ethernet"),
+        ("sim:atollo", "write sim:sci, sim:atoll, sim:myrinet"),
         ("sim:atoll?grid=2x2&", "the keys are grid, torus"),
         ("sim:atoll?nodes=4", "the keys are grid, torus"),
         ("sim:atoll?grid=2x2&grid=2x2", "grid is given twice"),

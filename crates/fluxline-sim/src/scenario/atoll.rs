@@ -59,7 +59,7 @@ pub(super) fn config(keys: &str) -> Result<ClusterConfig, String> {
 /// Returns the times of a host. Assumed, except those of [`host::Times::pc`].
 fn times(bus: crate::host::config::Bus) -> Times {
     let call = host::Times::pc().call;
-    Times { call, poll_notice: call, bus, ..Times::default() }
+    Times { call, poll_notice: call, bus: Some(bus), ..Times::default() }
 }
 
 /// Reads the key of the topology, of which there is at most one.

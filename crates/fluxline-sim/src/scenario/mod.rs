@@ -9,6 +9,7 @@ mod effect;
 mod ethernet;
 mod files;
 mod keys;
+mod myrinet;
 mod network;
 mod node;
 mod page;

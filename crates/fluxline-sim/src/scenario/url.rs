@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::atoll;
 use super::ethernet::{Described, ethernet_keys};
+use super::myrinet;
 use super::url_parts::{Keys, keys_behind};
 use crate::Duration;
 use crate::core::dump;
@@ -11,6 +12,7 @@ use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
+use crate::net::myrinet::cluster as myrinet_cluster;
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{Config, Link};
 use crate::net::sci::{self, Preset, Topology};
@@ -22,13 +24,15 @@ const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
 /// The default number of nodes. A choice.
 const NODES: usize = 8;
 const TOPOLOGY: &str = "ring, torus:4x4, torus:4x4x4 or switch:PORTSxNODES";
+/// The faults of networks that do not lose packets by themselves.
+pub(super) const NO_LOSS: &str = "bits:1e-6 (the chance of a wrong bit on a link), host:3@1ms, \
+                                  power:3@1ms, cable:3@1ms or repair:3@2ms, joined by commas";
 const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 (of a packet, on \
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
 impl Cluster {
-    /// Opens the cluster that a URL describes: `sim:sci`, `sim:atoll` or `sim:ethernet`, and keys
-    /// behind a `?`, joined by `&`. `docs/simulation/atoll.md` and `docs/simulation/ethernet.md`
-    /// have the keys of these; those of SCI are:
+    /// Opens the cluster that a URL describes: `sim:sci`, or another network with a page of its own
+    /// in `docs/simulation`, and keys behind a `?`, joined by `&`. Those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |
@@ -53,7 +57,7 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
-        if atoll::keys_of(url).is_some() {
+        if atoll::keys_of(url).is_some() || myrinet::is_myrinet(url) {
             return Ok(cluster);
         }
         let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
@@ -87,13 +91,14 @@ enum Kind {
     Sci(Box<Config>),
     Ethernet(Box<ethernet::cluster::Config>),
     Atoll(Box<ClusterConfig>),
+    Myrinet(Box<myrinet_cluster::ClusterConfig>),
 }
 
 impl Description {
     /// Builds the cluster.
     ///
     /// # Errors
-    /// [`OpenError::Cluster`] or [`OpenError::Atoll`].
+    /// [`OpenError::Cluster`], [`OpenError::Atoll`] or [`OpenError::Parameters`].
     pub fn build(&self) -> Result<Cluster, OpenError> {
         match &self.config {
             Kind::Sci(config) => Ok(config.build()?),
@@ -101,6 +106,7 @@ impl Description {
             Kind::Atoll(config) => {
                 config.build().map_err(|error| OpenError::Atoll(error.to_string()))
             }
+            Kind::Myrinet(config) => Ok(config.build()?),
         }
     }
 }
@@ -120,6 +126,11 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
         let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
         return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
     }
+    if myrinet::is_myrinet(url) {
+        let config = myrinet::describe(url)?;
+        let (nodes, seed) = (config.network.nodes as usize, config.network.seed);
+        return Ok(Description { nodes, seed, config: Kind::Myrinet(Box::new(config)) });
+    }
     let config = config(url)?;
     let (nodes, seed) = (config.nodes, config.seed);
     Ok(Description { nodes, seed, config: Kind::Sci(Box::new(config)) })
@@ -134,7 +145,7 @@ fn config(url: &str) -> Result<Config, OpenError> {
     let topology = keys.topology()?;
     let nodes = keys.nodes(&topology)?;
     let seed = keys.number("seed", 1, "a whole number")?;
-    let faults = keys.faults()?;
+    let faults = keys.faults(FAULT)?;
     let (host, crossover) = keys.host()?;
     let most = crate::world::OPERATION_BYTES_MAX;
     let expected = "how many bytes, at most 16777216";
@@ -151,11 +162,15 @@ fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:sci", KEYS)
 }
 
+/// The value of the key `fault`.
 #[derive(Debug, Default)]
-struct Faults {
-    bits: f64,
-    loss: f64,
-    list: Vec<Fault>,
+pub(super) struct Faults {
+    /// The chance of a wrong bit.
+    pub(super) bits: f64,
+    /// The chance of a lost packet.
+    pub(super) loss: f64,
+    /// Faults and repairs at their times.
+    pub(super) list: Vec<Fault>,
 }
 
 impl Keys<'_> {
@@ -249,9 +264,9 @@ impl Keys<'_> {
         Ok(Link::Network(sci::Config { faults, ..network }))
     }
 
-    fn faults(&self) -> Result<Faults, OpenError> {
+    pub(super) fn faults(&self, expected: &'static str) -> Result<Faults, OpenError> {
         let mut faults = Faults::default();
-        let wrong = || self.refused("fault", FAULT);
+        let wrong = || self.refused("fault", expected);
         let Some(text) = self.find("fault") else { return Ok(faults) };
         for part in text.split(',') {
             let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
@@ -279,7 +294,7 @@ mod tests {
     #[test]
     fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         for (url, says) in [
-            ("sim:myrinet", "write sim:sci"),
+            ("sim:token-ring", "write sim:sci"),
             ("sim:scixx", "write sim:sci"),
             ("sim:sci?", "its keys are nodes, model"),
             ("sim:sci?nodes", "each as key=value"),

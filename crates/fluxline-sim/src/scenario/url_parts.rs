@@ -1,6 +1,7 @@
 //! The parts of a URL of a simulated link: keys with their values, and what is wrong with them.
 
 use crate::net::ethernet;
+use crate::net::myrinet;
 use crate::net::sci::cluster::ClusterError;
 
 /// The reason why a URL could not be opened, in one sentence.
@@ -8,8 +9,8 @@ use crate::net::sci::cluster::ClusterError;
 pub enum OpenError {
     /// The URL is for another link.
     #[error(
-        "{url:?} is not a simulated link; write sim:sci, sim:atoll or sim:ethernet, for example \
-         sim:sci?nodes=8&model=lc2"
+        "{url:?} is not a simulated link; write sim:sci, sim:atoll, sim:myrinet, sim:qsnet, \
+         sim:infiniband or sim:ethernet, for example sim:sci?nodes=8&model=lc2"
     )]
     Link {
         /// The given URL.
@@ -53,6 +54,9 @@ pub enum OpenError {
     /// The keys of an ATOLL network are wrong.
     #[error("sim:atoll: {0}")]
     Atoll(String),
+    /// The parts of the URL do not make a network.
+    #[error("the simulated link is invalid: {0}")]
+    Parameters(String),
     /// The parts of the URL do not make an Ethernet.
     #[error("the simulated link is invalid: {0}")]
     Ethernet(String),
@@ -61,6 +65,12 @@ pub enum OpenError {
 impl From<ethernet::cluster::ClusterError> for OpenError {
     fn from(error: ethernet::cluster::ClusterError) -> OpenError {
         OpenError::Ethernet(error.to_string())
+    }
+}
+
+impl From<myrinet::ConfigError> for OpenError {
+    fn from(error: myrinet::ConfigError) -> OpenError {
+        OpenError::Parameters(error.to_string())
     }
 }
 

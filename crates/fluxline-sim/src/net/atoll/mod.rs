@@ -199,6 +199,12 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
             + self.worms.memory_bytes()
     }
 
+    /// Returns the number of messages that wait at a host port, the one that leaves included.
+    #[must_use]
+    pub fn waiting(&self, node: u32, port: u32) -> usize {
+        self.ports[(node * LINKS + port) as usize].worms.len()
+    }
+
     /// Returns the number of links on the path of a message, if there is a path.
     #[must_use]
     pub fn links_between(&self, source: u32, target: u32) -> Option<u32> {
