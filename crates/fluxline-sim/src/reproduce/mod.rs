@@ -10,6 +10,7 @@ mod fact;
 mod figure;
 mod judge;
 mod markdown;
+pub mod myrinet;
 mod page;
 pub mod pair;
 mod parameter;

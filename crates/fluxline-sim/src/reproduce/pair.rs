@@ -10,6 +10,7 @@ use crate::host::{
 use crate::net::sci::adapter::{access_of, command_of, packet_data};
 use crate::net::sci::packet::Packet;
 use crate::net::atoll;
+use crate::net::myrinet;
 use crate::net::sci::{self, Command, Status};
 use crate::{Agenda, Fingerprint, Instant};
 
@@ -25,6 +26,9 @@ pub enum BadStand {
     /// The configuration of an ATOLL network.
     #[error(transparent)]
     Atoll(#[from] atoll::ConfigError),
+    /// The configuration of a Myrinet network.
+    #[error(transparent)]
+    Myrinet(#[from] myrinet::ConfigError),
 }
 
 /// Memory of each machine that its peer can reach \[byte\].

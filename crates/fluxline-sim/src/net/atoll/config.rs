@@ -17,6 +17,15 @@ pub enum Errors {
     DroppedByTarget,
 }
 
+/// The flow control of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The receiver stops the sender, and lets it go on.
+    StopGo,
+    /// The sender has a credit for each place in the receiver's buffer.
+    Credits,
+}
+
 /// The network: chips, cables and routes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -46,6 +55,8 @@ pub struct Config {
     pub ack_clocks: u32,
     /// The same for stop and go symbols.
     pub stop_clocks: u32,
+    /// The flow control of links.
+    pub flow: Flow,
     /// The buffer of each link input \[bytes of payload\].
     pub fifo_bytes: u32,
     /// The fill of the buffer at which a stopped sender may go on \[bytes\].
@@ -86,6 +97,7 @@ impl Config {
             cable: Duration::from_ns(25),          // background: 5 ns/m of copper; 5 m published
             ack_clocks: 20,                        // assumed
             stop_clocks: 12,                       // assumed: twice 6
+            flow: Flow::StopGo,                    // background
             fifo_bytes: 256,                       // derived: twice the slack and hysteresis
             go_bytes: 128,                         // assumed: half of the buffer
             window: 4,                             // derived: 2 to 3 packets fill a round trip
@@ -172,7 +184,10 @@ impl Config {
         let megahertz = self.clock.hertz() / 1_000_000;
         let links = self.wiring.shape().map_or(0, Grid::longest);
         let (nodes, has_table) = (self.wiring.nodes(), self.has_table());
-        let least = self.go_bytes.saturating_add(self.slack_bytes());
+        let least = match self.flow {
+            Flow::StopGo => self.go_bytes.saturating_add(self.slack_bytes()),
+            Flow::Credits => self.packet_bytes,
+        };
         let problem = if !(1..=10_000).contains(&megahertz) {
             format!("a clock of {} Hz: give 1 to 10000 MHz", self.clock.hertz())
         } else if !(1..=4096).contains(&self.packet_bytes) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::state::FREE;
 use super::wiring::NONE;
-use super::{Cargo, Network};
+use super::{Cargo, Flow, Network};
 
 /// An input of a crossbar whose first packet cannot move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,11 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
         }
         let next = &self.inputs[of.to as usize];
         let (fill, leaving) = (next.fill, u32::from(next.leaving_bytes));
-        let stays_stopped = next.is_stopping && fill - leaving > self.config.go_bytes;
+        let kept = fill - leaving;
+        let stays_stopped = match self.config.flow {
+            Flow::StopGo => next.is_stopping && kept > self.config.go_bytes,
+            Flow::Credits => kept + self.config.packet_bytes > self.config.fifo_bytes,
+        };
         if stays_stopped { Wait::For(of.to) } else { Wait::No }
     }
 }

@@ -170,11 +170,12 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
             of.worm = NONE;
         }
         let mut kept = VecDeque::new();
-        let mut removed = 0;
+        let (mut removed, mut bytes) = (0, 0);
         while next != NONE {
             let packet = *self.packets.get(next);
             if packet.worm == worm {
                 self.inputs[input as usize].fill -= u32::from(packet.bytes);
+                bytes += u32::from(packet.bytes);
                 self.remove(next);
                 removed += 1;
             } else {
@@ -194,6 +195,7 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
             (first..first + PORTS).for_each(|of| self.outputs[of as usize].waiting &= !bit);
             self.inputs[input as usize].go(tick + control, go);
             self.announce_go(input, agenda);
+            self.return_credit(input, bytes, agenda);
             self.resupply(input, agenda);
         }
         if !kept.is_empty() && removed > 0 {

@@ -28,7 +28,7 @@ mod state;
 mod supply;
 
 pub use cargo::{Cargo, Parcel, Worms};
-pub use config::{Config, Errors};
+pub use config::{Config, Errors, Flow};
 pub use deadlock::Deadlock;
 pub use error::ConfigError;
 pub use fault::Cut;
@@ -146,13 +146,18 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
         let is_dead = |index: u32| index % PORTS < LINKS && end_of(index) == NONE;
         let span = config.longest() + config.ack() + config.control() + config.hop() + 2;
         let has_errors = config.bit_error_rate > 0.0;
+        let has_credits = config.flow == Flow::Credits;
+        let input = |index| {
+            let feeder = end_of(index);
+            Input::new(feeder, has_credits && feeder != NONE)
+        };
         Ok(Network {
             routes: Routes::of(&config.wiring, config.routing),
             ticks: Ticks::new(config.clock),
             tick: 0,
             slots: vec![Slot::default(); span.next_power_of_two() as usize],
             choosing: Vec::new(),
-            inputs: all.clone().map(|index| Input::new(end_of(index))).collect(),
+            inputs: all.clone().map(input).collect(),
             outputs: all.map(|index| Output::new(end_of(index), is_dead(index))).collect(),
             ports: vec![NetworkPort::default(); (nodes * LINKS) as usize],
             packets: Slab::default(),

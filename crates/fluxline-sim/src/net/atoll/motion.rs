@@ -54,12 +54,13 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
         let Coming { packet, input } = coming;
         self.inputs[input as usize].coming -= 1;
         let Packet { worm, bytes, .. } = *self.packets.get(packet);
+        let (tick, go, control) = (self.tick, self.config.go_bytes, self.control_clocks);
         if self.worms.get(worm).is_dead {
             self.remove(packet);
+            self.return_credit(input, bytes.into(), agenda);
             self.resupply(input, agenda);
             return;
         }
-        let (tick, go, control) = (self.tick, self.config.go_bytes, self.control_clocks);
         let of = &mut self.inputs[input as usize];
         of.settle(tick, go, control);
         of.fill += u32::from(bytes);
@@ -266,7 +267,10 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Carries a packet to the input at the other end of a link.
     fn carry(&mut self, packet: u32, input: u32, agenda: &mut impl Schedule<Entry>) {
         self.counts.hops += 1;
-        self.inputs[input as usize].coming += 1;
+        let bytes = u32::from(self.packets.get(packet).bytes);
+        let of = &mut self.inputs[input as usize];
+        of.coming += 1;
+        of.owed += if of.has_credits { bytes } else { 0 };
         let is_end = input / PORTS < self.ends;
         let tick = self.tick + if is_end { self.end_clocks } else { self.hop_clocks };
         self.slot(tick, input, agenda).arrivals.push(Coming { packet, input });

@@ -128,13 +128,13 @@ fn table(wiring: &Wiring) -> Vec<u8> {
         }
         let row = target as usize * nodes as usize;
         for node in (0..nodes).filter(|&node| node != target && far[node as usize] != NONE) {
-            let first = (node + target) % links;
-            let ports = (0..links).map(|turn| (first + turn) % links);
-            let mut nearer = ports.filter(|&port| {
+            let is_nearer = |&port: &u32| {
                 let end = wiring.end_of(node, port);
                 end != NONE && far[(end / links) as usize] + 1 == far[node as usize]
-            });
-            next[row + node as usize] = nearer.next().map_or(u8::MAX, |port| port as u8);
+            };
+            let nearer = || (0..links).filter(is_nearer);
+            let turn = (node + target) as usize % nearer().count().max(1);
+            next[row + node as usize] = nearer().nth(turn).map_or(u8::MAX, |port| port as u8);
         }
     }
     next

@@ -55,7 +55,16 @@ pub struct Worm {
 #[derive(Clone, Copy, Debug)]
 pub struct Signal {
     pub tick: u64,
-    pub is_stop: bool,
+    pub word: Word,
+}
+
+/// The content of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    Stop,
+    Go,
+    /// The place of this number of bytes is free.
+    Credit(u32),
 }
 
 /// An input of a crossbar with its buffer.
@@ -81,14 +90,20 @@ pub struct Input {
     pub is_stopped: bool,
     /// True if the sender waits for a go.
     pub is_awaited: bool,
+    /// True if its link has credits.
+    pub has_credits: bool,
+    /// Bytes that the sender has sent, as far as their credits have not come back to it.
+    pub owed: u32,
     pub signals: VecDeque<Signal>,
     /// Packets that are on their way to this input.
     pub coming: u32,
 }
 
 impl Input {
-    pub fn new(feeder: u32) -> Input {
+    pub fn new(feeder: u32, has_credits: bool) -> Input {
         Input {
+            has_credits,
+            owed: 0,
             head: NONE,
             tail: NONE,
             fill: 0,

@@ -11,8 +11,7 @@ const HALF: u32 = PORTS / 2;
 
 /// Joins hosts by switches. In a Clos network, each lower switch has 8 hosts and a link to each of
 /// 8 upper switches, so any two of its paths between different switches are free of each other's
-/// links. Hosts and links up alternate at its ports, so that routes, which begin their search at a
-/// different port for each target, use all links up.
+/// links. Routes take the links up in turn, by the number of the target.
 ///
 /// # Errors
 /// A number of hosts outside of the limits.

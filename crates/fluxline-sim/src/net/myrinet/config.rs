@@ -54,10 +54,12 @@ pub struct Fabric {
     pub cable: Duration,
     /// Bytes of a packet besides its data and route: header and CRC.
     pub header_bytes: u32,
-    /// The part of a packet that stop and go act on \[bytes\].
+    /// The part of a packet that flow control acts on \[bytes\].
     pub grain_bytes: u32,
-    /// From a change of a slack buffer to the sender's reaction, without the cable \[clocks\].
+    /// From a change of a buffer to the sender's reaction, without the cable \[clocks\].
     pub stop_clocks: u32,
+    /// Credits of a link \[bytes\]; 0: stop and go, with the buffer that they need.
+    pub credit_bytes: u32,
 }
 
 /// GM: the program of the LANai and the library of the host. Cycles are those of the LANai.
@@ -69,12 +71,16 @@ pub struct Gm {
     pub send_cycles: u32,
     /// From the last fetch of a message to the next token.
     pub record_cycles: u32,
-    /// From a packet in the card to its data's way into memory.
+    /// From the first packet of a message in the card to its data's way into memory.
     pub receive_cycles: u32,
+    /// The same for its other packets.
+    pub packet_cycles: u32,
     /// An acknowledgement, at each end.
     pub ack_cycles: u32,
     /// A send token \[bytes\].
     pub token_bytes: u32,
+    /// The longest message that the host stores into the card with the token \[bytes\].
+    pub inline_bytes: u32,
     /// An event that the card writes into the host's receive queue \[bytes\].
     pub event_bytes: u32,
     /// Send tokens of a host: messages that are not acknowledged.
@@ -119,6 +125,7 @@ impl Fabric {
             header_bytes: 25,                      // assumed: six words; published: CRC of 8 bits
             grain_bytes: 64,                       // assumed
             stop_clocks: 12,                       // assumed, as for ATOLL
+            credit_bytes: 0,
         }
     }
 }
@@ -132,8 +139,10 @@ impl Gm {
             send_cycles: 388,                      // calibrated: 5.05 us; half of it assumed
             record_cycles: 640,                    // calibrated: half the rate at 1486 bytes
             receive_cycles: 388,                   // as for sending
+            packet_cycles: 388,                    // assumed: as for the first packet
             ack_cycles: 100,                       // assumed
             token_bytes: 32,                       // assumed: four words
+            inline_bytes: 0,                       // the card fetches all data
             event_bytes: 64,                       // assumed: a cache line
             tokens: 64,                            // assumed
             window: 32,                            // assumed
@@ -158,12 +167,15 @@ impl Config {
         }
     }
 
-    /// Returns the bus of a name: a measured PCI-X host, or PCI.
+    /// Returns the bus of a name: a measured PCI-X host, PCI, or PCI Express.
     #[must_use]
     pub fn bus_named(name: &str) -> Option<Bus> {
         match name {
             "pci32-33" => Some(preset::pci_32_33()),
             "pci64-66" => Some(preset::pci_64_66()),
+            "pcie-x8" => Some(preset::pcie(2_000)),
+            "pcie2-x8" => Some(preset::pcie(4_000)),
+            "pcie3-x8" => Some(preset::pcie(7_880)),
             _ => Chipset::named(name).map(Chipset::bus),
         }
     }
@@ -193,6 +205,10 @@ impl Config {
             ..atoll::Config::new(clos::wiring(self.nodes)?)
         };
         network.fifo_bytes = network.go_bytes + network.slack_bytes();
+        if self.fabric.credit_bytes > 0 {
+            network.flow = atoll::Flow::Credits;
+            network.fifo_bytes = self.fabric.credit_bytes;
+        }
         Ok(network)
     }
 

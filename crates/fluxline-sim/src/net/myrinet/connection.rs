@@ -14,7 +14,9 @@ pub struct Piece {
     pub message: u64,
     /// Its data \[bytes\].
     pub bytes: u32,
-    /// True for the last packet of the message.
+    /// True for the first packet of the message.
+    pub is_first: bool,
+    /// True for its last packet.
     pub is_last: bool,
 }
 
@@ -54,23 +56,24 @@ impl Outbound {
         !self.letters.is_empty() && self.unacknowledged.len() < window as usize
     }
 
-    /// Returns the data of the next packet, and whether it is the first of its message.
+    /// Returns the data of the next packet, and its position in its message.
     pub fn coming(&self, piece_bytes: u32) -> Option<Coming> {
         let letter = self.letters.front()?;
-        let bytes = (letter.bytes - letter.taken).min(piece_bytes);
-        Some(Coming { bytes, is_first: letter.taken == 0 })
+        let left = letter.bytes - letter.taken;
+        let (bytes, is_last) = (left.min(piece_bytes), left <= piece_bytes);
+        Some(Coming { bytes, is_first: letter.taken == 0, is_last })
     }
 
     /// Makes the next packet.
     pub fn cut(&mut self, piece_bytes: u32, now: Instant) -> Option<Piece> {
-        let bytes = self.coming(piece_bytes)?.bytes;
+        let Coming { bytes, is_first, is_last } = self.coming(piece_bytes)?;
         let letter = self.letters.front_mut()?;
         letter.taken += bytes;
-        let (message, is_last) = (letter.message, letter.taken == letter.bytes);
+        let message = letter.message;
         if is_last {
             self.letters.pop_front();
         }
-        let piece = Piece { sequence: self.next, message, bytes, is_last };
+        let piece = Piece { sequence: self.next, message, bytes, is_first, is_last };
         self.next += 1;
         if self.unacknowledged.is_empty() {
             self.progress = now;
@@ -110,6 +113,8 @@ pub struct Coming {
     pub bytes: u32,
     /// True for the first packet of a message.
     pub is_first: bool,
+    /// True for its last packet.
+    pub is_last: bool,
 }
 
 /// The receiver's end.

@@ -1,7 +1,7 @@
 //! The program of the cards: from a send token to data in the peer's memory.
 
 use super::card::{Fetch, Task};
-use super::connection::{Accepted, Early, Letter, Piece};
+use super::connection::{Accepted, Coming, Early, Letter, Piece};
 use super::packet::{Body, Content, Packet};
 use super::{Entry, Network, OfPort, Step};
 use crate::core::agenda::Schedule;
@@ -30,13 +30,14 @@ impl<C: Content> Network<C> {
         self.counts.sent += 1;
         let message = self.counts.sent;
         let letter = Letter { message, bytes: content.length(), taken: 0 };
+        let inline = Some(letter.bytes).filter(|&bytes| bytes <= gm.inline_bytes).unwrap_or(0);
         let outbound = card.outbound.entry(target).or_default();
         if outbound.letters.is_empty() && outbound.unacknowledged.is_empty() {
             outbound.wait = gm.resend;
         }
         outbound.letters.push_back(letter);
         self.contents.insert(message, content);
-        let there = card.bus.store(agenda.now(), gm.token_bytes, Duration::ZERO);
+        let there = card.bus.store(agenda.now(), gm.token_bytes + inline, Duration::ZERO);
         agenda.schedule(there, Entry::Card { node, step: Step::Token });
         Ok(SendId(message))
     }
@@ -103,13 +104,15 @@ impl<C: Content> Network<C> {
         }
     }
 
-    /// Fetches the data of a packet from memory.
+    /// Fetches the data of a packet from memory, unless the host has stored it into the card.
     fn fetch(&mut self, node: u32, fetch: Fetch, agenda: &mut impl Schedule<Entry>) {
         let card = &mut self.cards[node as usize];
         let outbound = card.outbound.get(&fetch.peer).filter(|of| of.life == fetch.life);
         let coming = outbound.and_then(|of| of.coming(self.config.gm.piece_bytes));
+        let inline = self.config.gm.inline_bytes;
+        let is_there = |of: &Coming| of.is_first && of.is_last && of.bytes <= inline;
         // Nothing is fetched for a connection that was given up.
-        let there = match coming {
+        let there = match coming.filter(|coming| inline == 0 || !is_there(coming)) {
             Some(coming) => card.bus.read(agenda.now(), coming.bytes.max(1)),
             None => agenda.now(),
         };
@@ -166,7 +169,8 @@ impl<C: Content> Network<C> {
             let is_alive = !self.cards[node as usize].is_dead;
             let Some(packet) = packet.filter(|_| is_alive) else { continue };
             let cycles = match packet.body {
-                Body::Piece(_) => gm.receive_cycles,
+                Body::Piece(piece) if piece.is_first => gm.receive_cycles,
+                Body::Piece(_) => gm.packet_cycles,
                 Body::Ack { .. } => gm.ack_cycles,
             };
             self.lanai(node, cycles, Task::Receive(packet), agenda);

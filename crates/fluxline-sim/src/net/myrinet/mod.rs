@@ -8,6 +8,9 @@
 //! overflowing. The receiving card checks the CRC, writes the data into memory in order, and
 //! acknowledges it; a connection repeats packets from the first one that is missing. Each port of
 //! the cards has switches of its own. `docs/simulation/myrinet.md` has the rules and limits.
+//!
+//! QsNet and InfiniBand are other parameters of the same parts ([`other`]), with credits instead of
+//! stop and go.
 
 mod card;
 mod clos;
@@ -18,6 +21,7 @@ mod error;
 mod firmware;
 mod interconnect;
 pub mod measure;
+pub mod other;
 mod packet;
 
 pub use config::Config;

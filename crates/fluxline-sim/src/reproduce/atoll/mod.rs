@@ -1,11 +1,12 @@
 //! ATOLL: its latencies and rates between two hosts, its hops, and the processes of one node.
 
 mod facts;
-pub(super) mod model;
+mod model;
 mod origins;
 mod trials;
 
-pub(super) use facts::SIZES;
+pub(super) use facts::{LATENCIES, SIZES};
+pub(super) use model::megabits;
 
 use super::fact::Finding;
 use super::figure::{Axis, Curve, Figure, Point};

@@ -1,14 +1,15 @@
-//! Demonstrates: ATOLL's published numbers beside the model, and its predictions for other clocks.
-//! One number of a short message is calibrated, the latency of 8 bytes at 243 MHz.
+//! Demonstrates: the published numbers of one family of networks beside its models, and the models'
+//! predictions.
 //!
-//! `cargo run --release -p fluxline-sim --example reproduce_atoll`
+//! `cargo run --release -p fluxline-sim --example reproduce_set -- myrinet`
 
 use std::error::Error;
 
 use fluxline_sim::reproduce::Set;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let comparison = Set::named("atoll")?.compare()?;
+    let name = std::env::args().nth(1).unwrap_or_else(|| "atoll".to_owned());
+    let comparison = Set::named(&name)?.compare()?;
     for judged in &comparison.facts {
         let (fact, model) = (judged.finding.fact, judged.finding.model);
         println!(
