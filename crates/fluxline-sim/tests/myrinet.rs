@@ -1,4 +1,4 @@
-//! Myrinet as a link of programs: the suite of all links, URLs, faults.
+//! Myrinet, QsNet and InfiniBand as links of programs: the suite of all links, URLs, faults.
 
 use fluxline_core::fabric::conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Status, Target, Work};
@@ -26,6 +26,9 @@ fn pair_of(cluster: &Cluster) -> Pair {
 
 conformance!(on_myrinet, pair_of(&open("sim:myrinet?nodes=4")));
 conformance!(on_a_clos_of_d_cards, pair_of(&open("sim:myrinet?nodes=20&card=D&bus=melody")));
+conformance!(on_qsnet, pair_of(&open("sim:qsnet?nodes=3")));
+conformance!(on_infiniband, pair_of(&open("sim:infiniband?nodes=3&rate=qdr")));
+conformance!(on_infiniband_with_bit_errors, pair_of(&open("sim:infiniband?nodes=2&fault=bits:1e-6")));
 conformance!(on_myrinet_with_bit_errors, pair_of(&open("sim:myrinet?nodes=2&fault=bits:1e-6")));
 
 fn put(bytes: &[u8], to: Target) -> Work<'_> {
@@ -85,12 +88,25 @@ fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         ("sim:myrinet?fault=host:99@1ms", "nodes are 0 to 7"),
         ("sim:myrinet?fault=restart:3@1ms", "cannot start again"),
         ("sim:myrinet?fault=cut:3-4@1ms", "write cable:3@1ms"),
+        ("sim:qsnet?card=E", "its keys are nodes, bus"),
+        ("sim:qsnet?bus=usb", "gc-le"),
+        ("sim:infiniband?rate=ndr", "sdr, ddr, qdr or fdr"),
+        ("sim:infiniband?nodes=0", "2 to 128"),
+        ("sim:infiniband/", "sim:infiniband"),
     ] {
         let error = Cluster::open(url).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(says) && !error.contains('\n'), "{url}: {error}");
     }
-    for url in ["sim:myrinet", "sim:myrinet?card=2000&cable=1000", "sim:myrinet?nodes=128&bus=g5"] {
-        assert!(Cluster::open(url).expect("a right URL").nodes() >= 8);
+    for url in [
+        "sim:myrinet",
+        "sim:myrinet?card=2000&cable=1000",
+        "sim:myrinet?nodes=128&bus=g5",
+        "sim:qsnet?bus=melody",
+        "sim:infiniband?rate=fdr&cable=100",
+    ] {
+        let cluster = Cluster::open(url).expect("a right URL");
+        assert!(cluster.nodes() >= 8);
+        assert_eq!(Some(cluster.node(0).capabilities().link), url.split('?').next());
     }
 }
 

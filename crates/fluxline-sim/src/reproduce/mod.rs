@@ -9,6 +9,7 @@ pub mod atoll;
 mod fact;
 mod figure;
 mod judge;
+pub mod links;
 mod markdown;
 pub mod myrinet;
 mod page;

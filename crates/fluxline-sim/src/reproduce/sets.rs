@@ -1,10 +1,10 @@
 //! The list of all sets of published experiments.
 
-use super::{atoll, myrinet, sci};
+use super::{atoll, links, myrinet, sci};
 use super::set::Set;
 
 /// All sets.
-pub const SETS: [&Set; 3] = [&sci::SET, &atoll::SET, &myrinet::SET];
+pub const SETS: [&Set; 4] = [&sci::SET, &atoll::SET, &myrinet::SET, &links::SET];
 
 /// The error of an unknown set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

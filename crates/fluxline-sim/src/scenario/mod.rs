@@ -4,12 +4,12 @@
 //! One table of keys ([`KEYS`]) feeds the reader, its refusals, the listing and the manual.
 
 mod atoll;
+mod cards;
 mod check;
 mod effect;
 mod ethernet;
 mod files;
 mod keys;
-mod myrinet;
 mod network;
 mod node;
 mod page;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::atoll;
+use super::cards;
 use super::ethernet::{Described, ethernet_keys};
-use super::myrinet;
 use super::url_parts::{Keys, keys_behind};
 use crate::Duration;
 use crate::core::dump;
@@ -12,7 +12,7 @@ use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
-use crate::net::myrinet::cluster as myrinet_cluster;
+use crate::net::myrinet;
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{Config, Link};
 use crate::net::sci::{self, Preset, Topology};
@@ -57,7 +57,7 @@ impl Cluster {
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
         let cluster = describe(url)?.build()?;
-        if atoll::keys_of(url).is_some() || myrinet::is_myrinet(url) {
+        if atoll::keys_of(url).is_some() || cards::link_of(url).is_some() {
             return Ok(cluster);
         }
         let keys = if is_ethernet(url) { ethernet_keys(url)? } else { keys_of(url)? };
@@ -91,7 +91,7 @@ enum Kind {
     Sci(Box<Config>),
     Ethernet(Box<ethernet::cluster::Config>),
     Atoll(Box<ClusterConfig>),
-    Myrinet(Box<myrinet_cluster::ClusterConfig>),
+    Cards(Box<myrinet::cluster::ClusterConfig>),
 }
 
 impl Description {
@@ -106,7 +106,7 @@ impl Description {
             Kind::Atoll(config) => {
                 config.build().map_err(|error| OpenError::Atoll(error.to_string()))
             }
-            Kind::Myrinet(config) => Ok(config.build()?),
+            Kind::Cards(config) => Ok(config.build()?),
         }
     }
 }
@@ -126,10 +126,10 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
         let (nodes, seed) = (config.network.wiring.nodes() as usize, config.network.seed);
         return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
     }
-    if myrinet::is_myrinet(url) {
-        let config = myrinet::describe(url)?;
+    if let Some(link) = cards::link_of(url) {
+        let config = cards::describe(url, link)?;
         let (nodes, seed) = (config.network.nodes as usize, config.network.seed);
-        return Ok(Description { nodes, seed, config: Kind::Myrinet(Box::new(config)) });
+        return Ok(Description { nodes, seed, config: Kind::Cards(Box::new(config)) });
     }
     let config = config(url)?;
     let (nodes, seed) = (config.nodes, config.seed);

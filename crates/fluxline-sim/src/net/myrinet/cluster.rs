@@ -9,6 +9,8 @@ use crate::world::{Cluster, World};
 /// The nodes, their network and its faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterConfig {
+    /// The name of the link.
+    pub link: &'static str,
     /// The network.
     pub network: Config,
     /// The host of each node.
@@ -17,17 +19,16 @@ pub struct ClusterConfig {
     pub faults: Vec<Fault>,
 }
 
-/// The name of the link.
-const LINK: &str = "sim:myrinet";
+/// Processor time of a GM call. Published: less than 0.5 us for sending and receiving together.
+pub const CALL_GM: Duration = Duration::from_ns(250);
 
-/// Returns the times of a host. The card uses the bus by itself, and repeats lost packets, so the
-/// adapter waits for as long as the card does.
+/// Returns the times of a host with calls of a length. The card uses the bus by itself, and repeats
+/// lost packets, so the adapter is patient.
 #[must_use]
-pub fn times() -> Times {
+pub fn times(call: Duration) -> Times {
     Times {
-        // Published: less than 0.5 us for a send and its reception together.
-        call: Duration::from_ns(250),
-        poll_notice: Duration::from_ns(250),
+        call,
+        poll_notice: call,
         answer: Duration::from_us(20_000),
         bus: None,
         ..Times::default()
@@ -55,18 +56,18 @@ impl ClusterConfig {
             }
             world.plan_fault(fault);
         }
-        Ok(Cluster::of(world, LINK, u64::MAX))
+        Ok(Cluster::of(world, self.link, u64::MAX))
     }
 }
 
-/// Returns the reason why a fault is not possible on Myrinet, if it is not.
+/// Returns the reason why a fault is not possible, if it is not.
 fn lacks(kind: FaultKind) -> Option<&'static str> {
     match kind {
         FaultKind::Restart(_) => {
-            Some("a node on Myrinet cannot start again; leave restart out, or use sim:ethernet")
+            Some("a node of this link cannot start again; leave restart out, or use sim:ethernet")
         }
         FaultKind::CutLink { .. } | FaultKind::MendLink { .. } => {
-            Some("cut and mend are for links between routers; on Myrinet write cable:3@1ms")
+            Some("cut and mend are for links between routers; on this link write cable:3@1ms")
         }
         _ => None,
     }

@@ -136,10 +136,10 @@ impl Gm {
     pub fn gm_2() -> Gm {
         Gm {
             piece_bytes: 4096,                     // background
-            send_cycles: 388,                      // calibrated: 5.05 us; half of it assumed
-            record_cycles: 640,                    // calibrated: half the rate at 1486 bytes
-            receive_cycles: 388,                   // as for sending
-            packet_cycles: 388,                    // assumed: as for the first packet
+            send_cycles: 383,                      // calibrated: 5.05 us; half of it assumed
+            record_cycles: 672,                    // calibrated: half the rate at 1486 bytes
+            receive_cycles: 383,                   // as for sending
+            packet_cycles: 383,                    // assumed: as for the first packet
             ack_cycles: 100,                       // assumed
             token_bytes: 32,                       // assumed: four words
             inline_bytes: 0,                       // the card fetches all data

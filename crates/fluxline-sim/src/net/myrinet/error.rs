@@ -4,7 +4,7 @@ use crate::net::atoll;
 
 /// An invalid configuration, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Myrinet: {0}")]
+#[error("{0}")]
 pub struct ConfigError(pub(crate) String);
 
 impl From<atoll::ConfigError> for ConfigError {

@@ -36,7 +36,7 @@ pub fn call_of_atoll() -> Duration {
 
 /// Returns the processor time of a GM call.
 pub fn call_of_gm() -> Duration {
-    cluster::times().call
+    cluster::CALL_GM
 }
 
 /// Returns the latency of a message \[us\].
