@@ -28,7 +28,10 @@ conformance!(on_myrinet, pair_of(&open("sim:myrinet?nodes=4")));
 conformance!(on_a_clos_of_d_cards, pair_of(&open("sim:myrinet?nodes=20&card=D&bus=melody")));
 conformance!(on_qsnet, pair_of(&open("sim:qsnet?nodes=3")));
 conformance!(on_infiniband, pair_of(&open("sim:infiniband?nodes=3&rate=qdr")));
-conformance!(on_infiniband_with_bit_errors, pair_of(&open("sim:infiniband?nodes=2&fault=bits:1e-6")));
+conformance!(
+    on_infiniband_with_bit_errors,
+    pair_of(&open("sim:infiniband?nodes=2&fault=bits:1e-6"))
+);
 conformance!(on_myrinet_with_bit_errors, pair_of(&open("sim:myrinet?nodes=2&fault=bits:1e-6")));
 
 fn put(bytes: &[u8], to: Target) -> Work<'_> {

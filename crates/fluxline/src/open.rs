@@ -23,7 +23,8 @@ pub enum OpenError {
     /// The URL names an unknown link.
     #[error(
         "{url:?} names no link that there is; write shm://GROUP/NODE, udp://ADDRESS:PORT, \
-         xdp://INTERFACE:PORT, sim:sci/WORLD/NODE?nodes=N or sim:ethernet/WORLD/NODE?nodes=N"
+         xdp://INTERFACE:PORT, or sim:NETWORK/WORLD/NODE?nodes=N with sci, atoll, myrinet, qsnet, \
+         infiniband or ethernet as the network"
     )]
     Link {
         /// The URL that was given.

@@ -7,10 +7,10 @@ use crate::host::{
     self, Access, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag,
     config::BadConfig,
 };
-use crate::net::sci::adapter::{access_of, command_of, packet_data};
-use crate::net::sci::packet::Packet;
 use crate::net::atoll;
 use crate::net::myrinet;
+use crate::net::sci::adapter::{access_of, command_of, packet_data};
+use crate::net::sci::packet::Packet;
 use crate::net::sci::{self, Command, Status};
 use crate::{Agenda, Fingerprint, Instant};
 

@@ -1,7 +1,7 @@
 //! The list of all sets of published experiments.
 
-use super::{atoll, links, myrinet, sci};
 use super::set::Set;
+use super::{atoll, links, myrinet, sci};
 
 /// All sets.
 pub const SETS: [&Set; 4] = [&sci::SET, &atoll::SET, &myrinet::SET, &links::SET];

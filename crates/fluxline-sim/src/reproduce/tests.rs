@@ -66,6 +66,39 @@ const FACTS: &[(&str, f64, Verdict)] = &[
     ("atoll-senders", 394.820, Verdict::Calibrated),
     ("atoll-links", 0.982, Verdict::Predicted),
     ("atoll-pio", 3.578, Verdict::Missed),
+    ("myrinet-us-8", 7.850, Verdict::Predicted),
+    ("myrinet-us-64", 8.230, Verdict::Predicted),
+    ("myrinet-us-256", 9.470, Verdict::Predicted),
+    ("myrinet-us-1024", 14.470, Verdict::Predicted),
+    ("myrinet-us-8192", 50.930, Verdict::Missed),
+    ("myrinet-us-262144", 1073.430, Verdict::Predicted),
+    ("myrinet-mb-8", 7.770, Verdict::Predicted),
+    ("myrinet-mb-64", 59.360, Verdict::Predicted),
+    ("myrinet-mb-256", 206.150, Verdict::Predicted),
+    ("myrinet-mb-1024", 540.050, Verdict::Predicted),
+    ("myrinet-mb-8192", 1227.270, Verdict::Predicted),
+    ("myrinet-mb-262144", 1863.190, Verdict::Predicted),
+    ("gm-short", 5.050, Verdict::Calibrated),
+    ("gm-one-way", 496.200, Verdict::Predicted),
+    ("gm-both-ways", 892.430, Verdict::Predicted),
+    ("gm-half", 1487.000, Verdict::Calibrated),
+    ("gm-switch", 0.500, Verdict::Calibrated),
+    ("gm-clos", 1.100, Verdict::Calibrated),
+    ("gm-first", 6.150, Verdict::Predicted),
+    ("gm-d-both-ways", 493.320, Verdict::Predicted),
+    ("gm-e-both-ways", 980.720, Verdict::Predicted),
+    ("pci-x-read", 780.190, Verdict::Calibrated),
+    ("pci-x-write", 1044.230, Verdict::Calibrated),
+    ("pci-x-mixed", 893.100, Verdict::Predicted),
+    ("pci-256", 145.870, Verdict::Calibrated),
+    ("pci-512", 229.080, Verdict::Calibrated),
+    ("pci-512-fast", 316.050, Verdict::Calibrated),
+    ("qsnet-rate", 906.500, Verdict::Calibrated),
+    ("qsnet-short", 1.230, Verdict::Calibrated),
+    ("ib-rate", 840.840, Verdict::Calibrated),
+    ("ib-short", 6.800, Verdict::Calibrated),
+    ("ib-pcie", 6.090, Verdict::Missed),
+    ("ib-netpipe", 6424.610, Verdict::Predicted),
 ];
 
 /// All comparisons, made once for all tests.
@@ -165,7 +198,10 @@ fn dma_leaves_the_processor_more_time_from_some_size_on() {
 #[test]
 fn an_unknown_set_lists_the_sets() {
     let error = Set::named("scii").expect_err("no such set").to_string();
-    assert_eq!(error, "`scii` is not a set of published experiments; give one of: sci, atoll, myrinet, links");
+    assert_eq!(
+        error,
+        "`scii` is not a set of published experiments; give one of: sci, atoll, myrinet, links"
+    );
     assert_eq!(Set::named("sci").map(|set| set.name), Ok("sci"));
 }
 

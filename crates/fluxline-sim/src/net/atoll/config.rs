@@ -148,7 +148,8 @@ impl Config {
     pub fn slack_bytes(&self) -> u32 {
         let payload = u64::from(self.packet_bytes);
         let packet = (payload + u64::from(self.overhead_symbols)).max(1);
-        let coming = (self.control() + self.hop().max(self.end())).saturating_mul(payload).div_ceil(packet);
+        let coming =
+            (self.control() + self.hop().max(self.end())).saturating_mul(payload).div_ceil(packet);
         u32::try_from(coming + payload).unwrap_or(u32::MAX)
     }
 

@@ -185,8 +185,9 @@ impl Wiring {
 
     /// Returns the number of cables between the nodes for which `is_left` is true, and the others.
     pub fn cut(&self, is_left: impl Fn(u32) -> bool) -> u32 {
-        let crosses =
-            |port: u32, end: u32| end != NONE && is_left(port / self.links) != is_left(end / self.links);
+        let crosses = |port: u32, end: u32| {
+            end != NONE && is_left(port / self.links) != is_left(end / self.links)
+        };
         let ends = (0..).zip(&self.ends).filter(|&(port, &end)| crosses(port, end));
         ends.count() as u32 / 2
     }

@@ -1,9 +1,10 @@
 //! Switches of 16 ports: one for up to 16 hosts, a Clos network of two levels for up to 128.
 
-use super::config::NODES_MAX;
 use super::error::ConfigError;
 use crate::net::atoll::{Cable, Wiring};
 
+/// Most hosts: two levels of switches with 16 ports.
+pub const NODES_MAX: u32 = 128;
 /// Ports of a switch. Published.
 pub const PORTS: u32 = 16;
 /// Hosts of a switch in a Clos network, and its links to the upper level.

@@ -4,14 +4,13 @@
 //! numbers, "background" was remembered by an expert and not checked, "assumed" is a choice,
 //! "calibrated" was chosen from a published result (`fluxline sim reproduce myrinet` lists them).
 
+pub use super::clos::NODES_MAX;
+
 use super::clos;
 use super::error::ConfigError;
 use crate::host::{Chipset, config::Bus, preset};
 use crate::net::atoll;
 use crate::{Clock, Duration};
-
-/// Most hosts: two levels of switches with 16 ports.
-pub const NODES_MAX: u32 = 128;
 
 /// A network of hosts with cards and switches.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,19 +134,19 @@ impl Gm {
     #[must_use]
     pub fn gm_2() -> Gm {
         Gm {
-            piece_bytes: 4096,                     // background
-            send_cycles: 383,                      // calibrated: 5.05 us; half of it assumed
-            record_cycles: 672,                    // calibrated: half the rate at 1486 bytes
-            receive_cycles: 383,                   // as for sending
-            packet_cycles: 383,                    // assumed: as for the first packet
-            ack_cycles: 100,                       // assumed
-            token_bytes: 32,                       // assumed: four words
-            inline_bytes: 0,                       // the card fetches all data
-            event_bytes: 64,                       // assumed: a cache line
-            tokens: 64,                            // assumed
-            window: 32,                            // assumed
-            resend: Duration::from_us(2_000),      // assumed: above the queue of all other hosts
-            give_up: Duration::from_us(50_000),    // background: the time of a blocked port
+            piece_bytes: 4096,                  // background
+            send_cycles: 383,                   // calibrated: 5.05 us; half of it assumed
+            record_cycles: 672,                 // calibrated: half the rate at 1486 bytes
+            receive_cycles: 383,                // as for sending
+            packet_cycles: 383,                 // assumed: as for the first packet
+            ack_cycles: 100,                    // assumed
+            token_bytes: 32,                    // assumed: four words
+            inline_bytes: 0,                    // the card fetches all data
+            event_bytes: 64,                    // assumed: a cache line
+            tokens: 64,                         // assumed
+            window: 32,                         // assumed
+            resend: Duration::from_us(2_000),   // assumed: above the queue of all other hosts
+            give_up: Duration::from_us(50_000), // background: the time of a blocked port
         }
     }
 }

@@ -4,9 +4,9 @@ use super::card::{Fetch, Task};
 use super::connection::{Accepted, Coming, Early, Letter, Piece};
 use super::packet::{Body, Content, Packet};
 use super::{Entry, Network, OfPort, Step};
+use crate::Duration;
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Class, Interconnect, Refusal, Refused, Report, SendId};
-use crate::Duration;
 
 impl<C: Content> Network<C> {
     /// Takes a send token of a host.

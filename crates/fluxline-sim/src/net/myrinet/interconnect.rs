@@ -58,8 +58,7 @@ impl<C: Content> Interconnect for Network<C> {
             FaultKind::Cable(_) => Cut::Yes,
             FaultKind::Repair(_) => Cut::No,
             FaultKind::Power(_) => {
-                let peers: Vec<u32> =
-                    self.cards[node as usize].outbound.keys().copied().collect();
+                let peers: Vec<u32> = self.cards[node as usize].outbound.keys().copied().collect();
                 peers.into_iter().for_each(|peer| self.give_up(node, peer, agenda));
                 self.cards[node as usize].is_dead = true;
                 Cut::Yes

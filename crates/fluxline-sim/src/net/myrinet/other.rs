@@ -93,12 +93,12 @@ pub fn infiniband(nodes: u32, rate: Rate, bus: Bus) -> Config {
             ..link(rate.mb_s(), &delays)
         },
         gm: Gm {
-            piece_bytes: 2048,     // background: MTU
-            send_cycles: 1925,     // calibrated: 6.8 us; half of it assumed
-            receive_cycles: 1925,  // the other half
-            record_cycles: 0,      // assumed: the card does not wait
-            packet_cycles: 100,    // assumed
-            ack_cycles: 100,       // assumed
+            piece_bytes: 2048,    // background: MTU
+            send_cycles: 1925,    // calibrated: 6.8 us; half of it assumed
+            receive_cycles: 1925, // the other half
+            record_cycles: 0,     // assumed: the card does not wait
+            packet_cycles: 100,   // assumed
+            ack_cycles: 100,      // assumed
             ..Gm::gm_2()
         },
         ..Config::new(nodes)
@@ -123,13 +123,13 @@ pub fn qsnet2(nodes: u32, bus: Bus) -> Config {
             ..link(1_300, &delays)
         },
         gm: Gm {
-            piece_bytes: 2048,    // assumed
-            inline_bytes: 256,    // assumed: short puts
-            send_cycles: 155,     // calibrated: 1.22 us; half of it assumed
-            receive_cycles: 155,  // the other half
-            record_cycles: 0,     // assumed: the card does not wait
-            packet_cycles: 50,    // assumed
-            ack_cycles: 50,       // assumed
+            piece_bytes: 2048,   // assumed
+            inline_bytes: 256,   // assumed: short puts
+            send_cycles: 155,    // calibrated: 1.22 us; half of it assumed
+            receive_cycles: 155, // the other half
+            record_cycles: 0,    // assumed: the card does not wait
+            packet_cycles: 50,   // assumed
+            ack_cycles: 50,      // assumed
             ..Gm::gm_2()
         },
         ..Config::new(nodes)

@@ -5,9 +5,9 @@ use fluxline_core::random::{Draw, test_count, test_seed};
 use super::connection::{Accepted, Early, Inbound, Letter, Outbound, Piece};
 use super::measure::one_way;
 use super::*;
-use crate::net::atoll::Flow;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, Refusal};
+use crate::net::atoll::Flow;
 use crate::{Agenda, Clock};
 
 /// An entry of the agenda: of the network, or the end of a run.

@@ -8,7 +8,7 @@ mod trials;
 pub(super) use facts::{LATENCIES, SIZES};
 pub(super) use model::megabits;
 
-use super::fact::Finding;
+use super::fact::{Fact, Finding};
 use super::figure::{Axis, Curve, Figure, Point};
 use super::pair::BadStand;
 use super::set::{Gap, Run, Set, Source};
@@ -93,7 +93,7 @@ fn figures(latencies: Curve) -> Vec<Figure> {
     let rate = |&(bytes, us): &(f64, f64)| (bytes, model::megabits(bytes as u32, us));
     let points = latencies.points.iter().map(rate).collect();
     let rates = Curve { name: latencies.name.clone(), points };
-    let points = |facts: &'static [super::Fact; 6]| {
+    let points = |facts: &'static [Fact; 6]| {
         let point = |(fact, bytes)| Point { x: f64::from(bytes), fact };
         facts.iter().zip(SIZES).map(point).collect()
     };

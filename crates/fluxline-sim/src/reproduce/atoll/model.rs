@@ -131,9 +131,8 @@ pub fn parts(megahertz: u64, bytes: u32) -> Result<[Part; 8], BadStand> {
     let times = Times::pc();
     let host = |name, time| Part { name, time, is_of_chip: false };
     let chip = |name, time| Part { name, time, is_of_chip: true };
-    let bus = |work: &dyn Fn(&mut Bus) -> Instant| {
-        work(&mut Bus::new(times.bus)).since(Instant::START)
-    };
+    let bus =
+        |work: &dyn Fn(&mut Bus) -> Instant| work(&mut Bus::new(times.bus)).since(Instant::START);
     let start = Instant::START;
     let first = bytes.min(times.first_bytes);
     let burst = bytes.min(times.bus.write_burst_bytes);

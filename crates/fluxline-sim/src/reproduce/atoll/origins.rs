@@ -50,7 +50,10 @@ fn chip(config: &Config) -> Vec<Parameter> {
             .from(Origin::Calibrated, "400 MB/s of four processes")
             .fixed_by(&OF_BURSTS),
         Parameter::new(NETWORK, "wiring", "torus of 4 x 4".to_string())
-            .from(Origin::Published, "the paper names grid and torus; a grid has 4 links and 6 hops")
+            .from(
+                Origin::Published,
+                "the paper names grid and torus; a grid has 4 links and 6 hops",
+            )
             .fixed_by(&OF_WIRING),
     ]
 }

@@ -1,9 +1,10 @@
 //! QsNet II and InfiniBand: link models, and the few published results that they are compared with.
 
+mod facts;
 mod origins;
 
 use super::atoll::megabits;
-use super::fact::{Fact, Finding, NUMBER};
+use super::fact::Finding;
 use super::figure::{Axis, Curve, Figure};
 use super::pair::BadStand;
 use super::set::{Gap, Run, Set, Source, Trials};
@@ -22,69 +23,38 @@ pub const SET: Set = Set {
     run,
 };
 
-const QUADRICS: &str = "Quadrics";
-const LIU: &str = "Liu";
-const PCIE: &str = "Liu, PCI Express";
-const NETPIPE: &str = "Turner";
-
 const SOURCES: [Source; 4] = [
-    Source { name: QUADRICS, title: "Quadrics: descriptions of QsNet II, 2003" },
+    Source { name: facts::QUADRICS, title: "Quadrics: descriptions of QsNet II, 2003" },
     Source {
-        name: LIU,
+        name: facts::LIU,
         title: "Liu et al.: Performance comparison of MPI implementations over InfiniBand, \
                 Myrinet and Quadrics, SC 2003 (numbers remembered, unchecked)",
     },
     Source {
-        name: PCIE,
+        name: facts::PCIE,
         title: "Liu et al.: Performance evaluation of InfiniBand with PCI Express, IEEE Micro, \
                 2005 (abstract)",
     },
-    Source { name: NETPIPE, title: "Turner et al.: NetPIPE with InfiniBand, 2003" },
+    Source { name: facts::NETPIPE, title: "Turner et al.: NetPIPE with InfiniBand, 2003" },
 ];
 
 const GAPS: [Gap; 3] = [
     Gap {
-        source: QUADRICS,
+        source: facts::QUADRICS,
         statement: "fat trees of Elite switches with 8 links and two virtual channels",
         reason: "the model has the switches of Myrinet's Clos network, and one channel",
     },
     Gap {
-        source: LIU,
+        source: facts::LIU,
         statement: "the processor's share of 6.8 us: 1.7 us",
         reason: "a parameter of the model, not a result",
     },
     Gap {
-        source: NETPIPE,
+        source: facts::NETPIPE,
         statement: "4400 Mb/s out of the processor's cache",
         reason: "the model has no cache",
     },
 ];
-
-const fn number(
-    id: &'static str,
-    source: &'static str,
-    statement: &'static str,
-    number: f64,
-    unit: &'static str,
-) -> Fact {
-    let (place, published, tolerance) = ("text", number..=number, NUMBER);
-    Fact { id, source, place, statement, unit, published, tolerance }
-}
-
-static QSNET_RATE: Fact = Fact {
-    published: 900.0..=912.0,
-    ..number("qsnet-rate", QUADRICS, "QsNet II: MPI on PCI-X, long messages", 900.0, "MB/s")
-};
-static QSNET_SHORT: Fact =
-    number("qsnet-short", QUADRICS, "QsNet II: MPI, the shortest latency (8 B)", 1.22, "us");
-static INFINIBAND_RATE: Fact =
-    number("ib-rate", LIU, "4X SDR: MPI, long messages", 841.0, "MB/s");
-static INFINIBAND_SHORT: Fact =
-    number("ib-short", LIU, "4X SDR: MPI, latency of a short message (8 B)", 6.8, "us");
-static INFINIBAND_PCIE: Fact =
-    number("ib-pcie", PCIE, "4X SDR on PCI Express x8: MPI, a short message (8 B)", 4.1, "us");
-static INFINIBAND_NETPIPE: Fact =
-    number("ib-netpipe", NETPIPE, "4X SDR: ping-pong of 8 MB, in cache", 6500.0, "Mb/s");
 
 /// Returns the hosts of QsNet II.
 fn qsnet() -> Config {
@@ -109,12 +79,12 @@ fn findings() -> Result<Vec<Finding>, BadStand> {
     let long = 1 << 20;
     let ping_pong = one_way(&infiniband(), hca, 8 * long)?.as_us();
     Ok(vec![
-        QSNET_RATE.model(stream(&qsnet(), elan, long)?),
-        QSNET_SHORT.model(one_way(&qsnet(), elan, 8)?.as_us()),
-        INFINIBAND_RATE.model(stream(&infiniband(), hca, long)?),
-        INFINIBAND_SHORT.model(one_way(&infiniband(), hca, 8)?.as_us()),
-        INFINIBAND_PCIE.model(one_way(&pcie, hca, 8)?.as_us()),
-        INFINIBAND_NETPIPE.model(megabits(8 * long, ping_pong)),
+        facts::QSNET_RATE.model(stream(&qsnet(), elan, long)?),
+        facts::QSNET_SHORT.model(one_way(&qsnet(), elan, 8)?.as_us()),
+        facts::INFINIBAND_RATE.model(stream(&infiniband(), hca, long)?),
+        facts::INFINIBAND_SHORT.model(one_way(&infiniband(), hca, 8)?.as_us()),
+        facts::INFINIBAND_PCIE.model(one_way(&pcie, hca, 8)?.as_us()),
+        facts::INFINIBAND_NETPIPE.model(megabits(8 * long, ping_pong)),
     ])
 }
 

@@ -2,16 +2,17 @@
 
 use super::super::fact::Fact;
 use super::super::parameter::{Origin, Parameter, time};
+use super::facts;
 use crate::net::myrinet::Config;
 use crate::net::myrinet::other;
 
 const QSNET: &str = "QsNet II";
 const INFINIBAND: &str = "InfiniBand 4X SDR";
 
-static OF_QSNET_BUS: [&Fact; 1] = [&super::QSNET_RATE];
-static OF_QSNET_CARD: [&Fact; 1] = [&super::QSNET_SHORT];
-static OF_INFINIBAND_BUS: [&Fact; 1] = [&super::INFINIBAND_RATE];
-static OF_INFINIBAND_CARD: [&Fact; 1] = [&super::INFINIBAND_SHORT];
+static OF_QSNET_BUS: [&Fact; 1] = [&facts::QSNET_RATE];
+static OF_QSNET_CARD: [&Fact; 1] = [&facts::QSNET_SHORT];
+static OF_INFINIBAND_BUS: [&Fact; 1] = [&facts::INFINIBAND_RATE];
+static OF_INFINIBAND_CARD: [&Fact; 1] = [&facts::INFINIBAND_SHORT];
 
 /// Returns the parameters of two configurations.
 pub fn parameters(elan: &Config, hca: &Config) -> Vec<Parameter> {

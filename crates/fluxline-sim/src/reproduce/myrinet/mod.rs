@@ -15,13 +15,8 @@ use crate::net::myrinet::Config;
 use model::Bursts;
 
 /// The published experiments on Myrinet.
-pub const SET: Set = Set {
-    name: "myrinet",
-    title: "Myrinet-2000 with GM 2",
-    sources: &SOURCES,
-    gaps: &GAPS,
-    run,
-};
+pub const SET: Set =
+    Set { name: "myrinet", title: "Myrinet-2000 with GM 2", sources: &SOURCES, gaps: &GAPS, run };
 
 const SOURCES: [Source; 5] = [
     Source { name: facts::GM, title: "Myricom: performance of GM 2.1.9 on M3F2-PCIXE, 2005" },

@@ -47,8 +47,7 @@ pub fn latency(config: &Config, call: Duration, bytes: u32) -> Result<f64, BadSt
 /// Returns the rate of a stream \[MB/s\].
 pub fn stream(config: &Config, bytes: u32, both_ways: bool) -> Result<f64, BadStand> {
     let count = (1_u32 << 23).div_ceil(bytes).min(400);
-    let streams =
-        Streams { bytes, count, outstanding: OUTSTANDING, call: call_of_gm(), both_ways };
+    let streams = Streams { bytes, count, outstanding: OUTSTANDING, call: call_of_gm(), both_ways };
     Ok(streams.rate(config)?)
 }
 
