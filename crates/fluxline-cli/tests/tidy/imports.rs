@@ -214,11 +214,12 @@ fn no_circle_of_imports_between_files_or_folders() {
 }
 
 /// The extras of networks: ringlets, tori and routers work without hosts, nodes and programs.
-const EXTRAS: [&str; 9] = [
+const EXTRAS: [&str; 10] = [
     "fabric",
     "host",
     "net/atoll/adapter",
     "net/ethernet/cluster",
+    "net/myrinet",
     "net/sci/adapter",
     "net/sci/clock",
     "net/sci/cluster",

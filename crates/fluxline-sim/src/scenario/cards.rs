@@ -1,8 +1,7 @@
 //! Networks of hosts with cards by their URLs: `sim:myrinet?nodes=16&card=E`, `sim:qsnet`,
 //! `sim:infiniband?rate=qdr`.
 
-use super::url::NO_LOSS;
-use super::url_parts::{Keys, OpenError, keys_behind};
+use super::url_parts::{Keys, NO_LOSS, OpenError, keys_behind};
 use crate::Duration;
 use crate::net::myrinet::cluster::{CALL_GM, ClusterConfig, times};
 use crate::net::myrinet::config::{Card, NODES_MAX};

@@ -5,10 +5,9 @@ use std::path::Path;
 use super::atoll;
 use super::cards;
 use super::ethernet::{Described, ethernet_keys};
-use super::url_parts::{Keys, keys_behind};
+use super::url_parts::{Faults, Keys, keys_behind};
 use crate::Duration;
 use crate::core::dump;
-use crate::core::fault::Fault;
 use crate::host::{self, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
@@ -24,9 +23,6 @@ const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
 /// The default number of nodes. A choice.
 const NODES: usize = 8;
 const TOPOLOGY: &str = "ring, torus:4x4, torus:4x4x4 or switch:PORTSxNODES";
-/// The faults of networks that do not lose packets by themselves.
-pub(super) const NO_LOSS: &str = "bits:1e-6 (the chance of a wrong bit on a link), host:3@1ms, \
-                                  power:3@1ms, cable:3@1ms or repair:3@2ms, joined by commas";
 const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 (of a packet, on \
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
@@ -162,17 +158,6 @@ fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
     keys_behind(url, "sim:sci", KEYS)
 }
 
-/// The value of the key `fault`.
-#[derive(Debug, Default)]
-pub(super) struct Faults {
-    /// The chance of a wrong bit.
-    pub(super) bits: f64,
-    /// The chance of a lost packet.
-    pub(super) loss: f64,
-    /// Faults and repairs at their times.
-    pub(super) list: Vec<Fault>,
-}
-
 impl Keys<'_> {
     /// Returns the topology; `None`: a ring.
     fn topology(&self) -> Result<Option<Topology>, OpenError> {
@@ -263,25 +248,6 @@ impl Keys<'_> {
         let faults = sci::Faults { bit_error_rate: faults.bits, seed };
         Ok(Link::Network(sci::Config { faults, ..network }))
     }
-
-    pub(super) fn faults(&self, expected: &'static str) -> Result<Faults, OpenError> {
-        let mut faults = Faults::default();
-        let wrong = || self.refused("fault", expected);
-        let Some(text) = self.find("fault") else { return Ok(faults) };
-        for part in text.split(',') {
-            let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
-            match kind {
-                "bits" => faults.bits = chance(value, 0.01).ok_or_else(wrong)?,
-                "loss" => faults.loss = chance(value, 0.9).ok_or_else(wrong)?,
-                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
-            }
-        }
-        Ok(faults)
-    }
-}
-
-fn chance(text: &str, most: f64) -> Option<f64> {
-    text.parse().ok().filter(|of| (0.0..=most).contains(of))
 }
 
 #[cfg(test)]

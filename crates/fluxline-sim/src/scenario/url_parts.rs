@@ -1,5 +1,6 @@
 //! The parts of a URL of a simulated link: keys with their values, and what is wrong with them.
 
+use crate::core::fault::Fault;
 use crate::net::ethernet;
 use crate::net::myrinet;
 use crate::net::sci::cluster::ClusterError;
@@ -74,6 +75,10 @@ impl From<myrinet::ConfigError> for OpenError {
     }
 }
 
+/// The faults of networks that do not lose packets by themselves.
+pub(super) const NO_LOSS: &str = "bits:1e-6 (the chance of a wrong bit on a link), host:3@1ms, \
+                                  power:3@1ms, cable:3@1ms or repair:3@2ms, joined by commas";
+
 /// Returns the keys behind the name of a network.
 pub(super) fn keys_behind<'a>(
     url: &'a str,
@@ -141,4 +146,35 @@ impl<'a> Keys<'a> {
             Some(text) => text.parse().map_err(|_| self.refused(key, expected)),
         }
     }
+
+    /// Returns the value of the key `fault`.
+    pub(super) fn faults(&self, expected: &'static str) -> Result<Faults, OpenError> {
+        let mut faults = Faults::default();
+        let wrong = || self.refused("fault", expected);
+        let Some(text) = self.find("fault") else { return Ok(faults) };
+        for part in text.split(',') {
+            let (kind, value) = part.split_once(':').ok_or_else(wrong)?;
+            match kind {
+                "bits" => faults.bits = chance(value, 0.01).ok_or_else(wrong)?,
+                "loss" => faults.loss = chance(value, 0.9).ok_or_else(wrong)?,
+                _ => faults.list.push(Fault::parse(part).ok_or_else(wrong)?),
+            }
+        }
+        Ok(faults)
+    }
+}
+
+/// The value of the key `fault`.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// The chance of a wrong bit.
+    pub(super) bits: f64,
+    /// The chance of a lost packet.
+    pub(super) loss: f64,
+    /// Faults and repairs at their times.
+    pub(super) list: Vec<Fault>,
+}
+
+fn chance(text: &str, most: f64) -> Option<f64> {
+    text.parse().ok().filter(|of| (0.0..=most).contains(of))
 }

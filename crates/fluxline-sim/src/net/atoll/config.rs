@@ -119,7 +119,7 @@ impl Config {
         self.cable_clocks() + u64::from(self.hop_clocks)
     }
 
-    /// Returns the time from a head at an output to its hand-over by the chip at the end of the link
+    /// Returns the time from a head at an output to its hand-over at the end of the link
     /// \[clocks\].
     pub(super) fn end(&self) -> u64 {
         self.cable_clocks() + u64::from(self.end_clocks)

@@ -15,7 +15,7 @@ use crate::{Clock, Duration};
 /// A network of hosts with cards and switches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Hosts.
+    /// The number of hosts.
     pub nodes: u32,
     /// The card of each host.
     pub card: Card,
