@@ -11,8 +11,27 @@ use crate::{Agenda, Duration, Instant};
 /// # Errors
 /// Those of [`Config::check`].
 pub fn one_way(config: &Config, call: Duration, bytes: u32) -> Result<Duration, ConfigError> {
-    let streams = Streams { bytes, count: 1, outstanding: 1, call, both_ways: false };
+    let streams = Streams { bytes, count: 1, outstanding: 1, call, ways: Ways::One };
     Ok(streams.run(config)?.since(Instant::START))
+}
+
+/// The direction of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// Host 0 sends to host 1.
+    One,
+    /// Both hosts send.
+    Both,
+}
+
+impl Ways {
+    /// Returns the number of senders.
+    fn senders(self) -> u32 {
+        match self {
+            Ways::One => 1,
+            Ways::Both => 2,
+        }
+    }
 }
 
 /// Messages that hosts 0 and 1 send to each other.
@@ -26,8 +45,8 @@ pub struct Streams {
     pub outstanding: u32,
     /// Processor time of a call.
     pub call: Duration,
-    /// True if both hosts send.
-    pub both_ways: bool,
+    /// The direction.
+    pub ways: Ways,
 }
 
 /// An entry of a measurement.
@@ -60,8 +79,8 @@ impl Streams {
     /// # Errors
     /// Those of [`Config::check`].
     pub fn rate(&self, config: &Config) -> Result<f64, ConfigError> {
-        let senders = if self.both_ways { 2.0 } else { 1.0 };
-        let bytes = f64::from(self.bytes) * f64::from(self.count) * senders;
+        let messages = f64::from(self.count) * f64::from(self.ways.senders());
+        let bytes = f64::from(self.bytes) * messages;
         Ok(bytes / self.run(config)?.since(Instant::START).as_us())
     }
 
@@ -71,7 +90,7 @@ impl Streams {
         let mut agenda = Agenda::<Due>::default();
         let mut hosts = [Host::default(); 2];
         let mut last = Instant::START;
-        for node in 0..if self.both_ways { 2 } else { 1 } {
+        for node in 0..self.ways.senders() {
             hosts[node as usize].left = self.count;
             self.prepare(node, &mut hosts, &mut agenda);
         }

@@ -337,8 +337,13 @@ fn rate_with(credit_bytes: u32) -> f64 {
     config.fabric.switch_clocks = 300;
     assert_eq!(config.plane(0).expect("two hosts").flow, Flow::Credits);
     let call = Duration::ZERO;
-    let streams =
-        measure::Streams { bytes: 1 << 20, count: 4, outstanding: 4, call, both_ways: false };
+    let streams = measure::Streams {
+        bytes: 1 << 20,
+        count: 4,
+        outstanding: 4,
+        call,
+        ways: measure::Ways::One,
+    };
     streams.rate(&config).expect("a network")
 }
 
@@ -367,8 +372,13 @@ fn a_link_without_a_bus_in_its_way_reaches_its_goodput() {
         let fast = crate::host::preset::pcie(20_000);
         let config = other::infiniband(2, rate, fast);
         let call = Duration::ZERO;
-        let streams =
-            measure::Streams { bytes: 1 << 22, count: 2, outstanding: 2, call, both_ways: false };
+        let streams = measure::Streams {
+            bytes: 1 << 22,
+            count: 2,
+            outstanding: 2,
+            call,
+            ways: measure::Ways::One,
+        };
         let goodput = streams.rate(&config).expect("a network");
         // Two symbols of route for each packet.
         let expected = rate.mb_s() as f64 * 2048.0 / (2048.0 + 26.0 + 2.0);

@@ -11,7 +11,7 @@ use super::set::{Gap, Run, Set, Source, Trials};
 use crate::Duration;
 use crate::host::preset;
 use crate::net::myrinet::Config;
-use crate::net::myrinet::measure::{Streams, one_way};
+use crate::net::myrinet::measure::{Streams, Ways, one_way};
 use crate::net::myrinet::other::{self, Rate};
 
 /// The published results of QsNet II and InfiniBand.
@@ -69,7 +69,7 @@ fn infiniband() -> Config {
 /// Returns the rate of a stream \[MB/s\].
 fn stream(config: &Config, call: Duration, bytes: u32) -> Result<f64, BadStand> {
     let count = (1_u32 << 23).div_ceil(bytes).min(400);
-    let streams = Streams { bytes, count, outstanding: 16, call, both_ways: false };
+    let streams = Streams { bytes, count, outstanding: 16, call, ways: Ways::One };
     Ok(streams.rate(config)?)
 }
 

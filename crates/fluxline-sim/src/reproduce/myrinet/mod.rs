@@ -12,6 +12,7 @@ use super::pair::BadStand;
 use super::set::{Gap, Run, Set, Source};
 use crate::host::preset;
 use crate::net::myrinet::Config;
+use crate::net::myrinet::measure::Ways;
 use model::Bursts;
 
 /// The published experiments on Myrinet.
@@ -74,14 +75,14 @@ fn findings(latencies: &Curve) -> Result<Vec<Finding>, BadStand> {
     let (gc_le, pci) = (preset::pci_x_133(), preset::pci_64_66());
     all.extend([
         facts::SHORT.model(model::latency(&e, call, 8)?),
-        facts::ONE_WAY.model(model::long(&e, false)?),
-        facts::BOTH_WAYS.model(model::long(&e, true)?),
+        facts::ONE_WAY.model(model::long(&e, Ways::One)?),
+        facts::BOTH_WAYS.model(model::long(&e, Ways::Both)?),
         facts::HALF.model(model::half(&e)?),
         facts::ONE_SWITCH.model(model::through(1)?),
         facts::LARGEST_CLOS.model(model::through(5)?),
         facts::FIRST_GM_2.model(model::latency(&d, call, 8)?),
-        facts::D_BOTH_WAYS.model(model::long(&d, true)?),
-        facts::E_ON_FAST_BUS.model(model::long(&fast, true)?),
+        facts::D_BOTH_WAYS.model(model::long(&d, Ways::Both)?),
+        facts::E_ON_FAST_BUS.model(model::long(&fast, Ways::Both)?),
         facts::BUS_READ.model(model::bursts(gc_le, 4096, Bursts::Read)),
         facts::BUS_WRITE.model(model::bursts(gc_le, 4096, Bursts::Write)),
         facts::BUS_MIXED.model(model::bursts(gc_le, 4096, Bursts::Mixed)),

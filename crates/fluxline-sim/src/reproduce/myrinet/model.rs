@@ -5,7 +5,7 @@ use super::super::pair::BadStand;
 use crate::host::{Bus, Chipset, config, preset};
 use crate::net::atoll::adapter::host::Times;
 use crate::net::myrinet::config::Card;
-use crate::net::myrinet::measure::{Streams, one_way};
+use crate::net::myrinet::measure::{Streams, Ways, one_way};
 use crate::net::myrinet::{Blank, Config, Network, cluster};
 use crate::{Duration, Instant};
 
@@ -45,24 +45,24 @@ pub fn latency(config: &Config, call: Duration, bytes: u32) -> Result<f64, BadSt
 }
 
 /// Returns the rate of a stream \[MB/s\].
-pub fn stream(config: &Config, bytes: u32, both_ways: bool) -> Result<f64, BadStand> {
+pub fn stream(config: &Config, bytes: u32, ways: Ways) -> Result<f64, BadStand> {
     let count = (1_u32 << 23).div_ceil(bytes).min(400);
-    let streams = Streams { bytes, count, outstanding: OUTSTANDING, call: call_of_gm(), both_ways };
+    let streams = Streams { bytes, count, outstanding: OUTSTANDING, call: call_of_gm(), ways };
     Ok(streams.rate(config)?)
 }
 
 /// Returns the rate of long messages \[MB/s\].
-pub fn long(config: &Config, both_ways: bool) -> Result<f64, BadStand> {
-    stream(config, LONG_BYTES, both_ways)
+pub fn long(config: &Config, ways: Ways) -> Result<f64, BadStand> {
+    stream(config, LONG_BYTES, ways)
 }
 
 /// Returns the size of messages whose stream has half of the rate of long ones.
 pub fn half(config: &Config) -> Result<f64, BadStand> {
-    let enough = long(config, false)? / 2.0;
+    let enough = long(config, Ways::One)? / 2.0;
     let (mut less, mut more) = (1, 1 << 14);
     while more - less > 1 {
         let bytes = (less + more) / 2;
-        if stream(config, bytes, false)? < enough { less = bytes } else { more = bytes }
+        if stream(config, bytes, Ways::One)? < enough { less = bytes } else { more = bytes }
     }
     Ok(f64::from(more))
 }
@@ -86,7 +86,7 @@ pub fn latencies() -> Result<Curve, BadStand> {
 pub fn streams() -> Result<Curve, BadStand> {
     let mut points = Vec::new();
     for bits in 6..=20 {
-        points.push((f64::from(1 << bits), stream(&e_card(), 1 << bits, false)?));
+        points.push((f64::from(1 << bits), stream(&e_card(), 1 << bits, Ways::One)?));
     }
     Ok(Curve { name: "E card, one way".to_string(), points })
 }

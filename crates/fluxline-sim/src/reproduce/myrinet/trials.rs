@@ -7,6 +7,7 @@ use super::model::{self, Bursts};
 use crate::host::{CHIPSETS, preset};
 use crate::net::myrinet::Config;
 use crate::net::myrinet::config::Card;
+use crate::net::myrinet::measure::Ways;
 
 /// Runs all variants.
 pub fn all() -> Result<Vec<Trials>, BadStand> {
@@ -54,8 +55,8 @@ fn hosts() -> Result<Trials, BadStand> {
             format!("{} of {:.0}", rate(Bursts::Read), chipset.read_mb_s),
             format!("{} of {:.0}", rate(Bursts::Write), chipset.write_mb_s),
             rate(Bursts::Mixed),
-            format!("{:.0}", model::long(&config, false)?),
-            format!("{:.0}", model::long(&config, true)?),
+            format!("{:.0}", model::long(&config, Ways::One)?),
+            format!("{:.0}", model::long(&config, Ways::Both)?),
             format!("{:.2}", model::latency(&config, model::call_of_gm(), 8)?),
         ]);
     }
@@ -89,8 +90,8 @@ fn cards() -> Result<Trials, BadStand> {
         rows.push(vec![
             name.to_string(),
             format!("{:.2}", model::latency(&config, model::call_of_gm(), 8)?),
-            format!("{:.0}", model::long(&config, false)?),
-            format!("{:.0}", model::long(&config, true)?),
+            format!("{:.0}", model::long(&config, Ways::One)?),
+            format!("{:.0}", model::long(&config, Ways::Both)?),
             format!("{:.0}", model::half(&config)?),
         ]);
     }
