@@ -1,5 +1,6 @@
 //! Myrinet, QsNet and InfiniBand as links of programs: the suite of all links, URLs, faults.
 
+use fluxline_core::fabric::Fabric;
 use fluxline_core::fabric::conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Status, Target, Work};
 use fluxline_core::{Moment, Span, conformance};

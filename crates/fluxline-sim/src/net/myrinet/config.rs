@@ -105,6 +105,12 @@ impl Card {
         Card { lanai: Clock::from_hertz(225_000_000), ports: 1 }
     }
 
+    /// PCI64A: LANai 7 at 66 MHz, one port. Background.
+    #[must_use]
+    pub fn pci64a() -> Card {
+        Card { lanai: Clock::from_hertz(66_000_000), ports: 1 }
+    }
+
     /// PCI64C: LANai 9 at 200 MHz, one port. Background.
     #[must_use]
     pub fn pci64c() -> Card {
@@ -113,6 +119,12 @@ impl Card {
 }
 
 impl Fabric {
+    /// Myrinet 1280: 1.28 Gb/s. Background; all else as for Myrinet-2000.
+    #[must_use]
+    pub fn myrinet_1280() -> Fabric {
+        Fabric { clock: Clock::from_hertz(160_000_000), ..Fabric::myrinet_2000() }
+    }
+
     /// Myrinet-2000: 2 Gb/s.
     #[must_use]
     pub fn myrinet_2000() -> Fabric {

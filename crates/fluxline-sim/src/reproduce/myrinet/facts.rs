@@ -7,6 +7,7 @@ pub const GM: &str = "Myricom, GM";
 pub const NEWS: &str = "Myricom, news";
 pub const BUSES: &str = "Myricom, PCI-X";
 pub const BURSTS: &str = "SISSA";
+pub const TURNER: &str = "Turner";
 pub const PAPER: &str = "Slogsnat";
 
 /// Largest deviation of a number of ATOLL's paper.
@@ -103,6 +104,26 @@ pub static E_ON_FAST_BUS: Fact = Fact {
         "both ways, on a host that carries 985 MB/s (AMD 8131 assumed)",
         950.0,
         "MB/s",
+    )
+};
+pub static OLD_SHORT: Fact = Fact {
+    source: TURNER,
+    ..number(
+        "gm1-short",
+        "text",
+        "PCI64A card on PCI 32/33, GM 1.5: a short message (8 B), polling",
+        16.0,
+        "us",
+    )
+};
+pub static OLD_RATE: Fact = Fact {
+    source: TURNER,
+    ..number(
+        "gm1-rate",
+        "figure 4",
+        "PCI64A card on PCI 32/33, GM 1.5: the largest rate (8 MB)",
+        810.0,
+        "Mb/s",
     )
 };
 pub static BUS_READ: Fact = Fact {

@@ -19,11 +19,16 @@ use model::Bursts;
 pub const SET: Set =
     Set { name: "myrinet", title: "Myrinet-2000 with GM 2", sources: &SOURCES, gaps: &GAPS, run };
 
-const SOURCES: [Source; 5] = [
+const SOURCES: [Source; 6] = [
     Source { name: facts::GM, title: "Myricom: performance of GM 2.1.9 on M3F2-PCIXE, 2005" },
     Source { name: facts::NEWS, title: "Myricom: news of GM 2 and of the E card, 2003" },
     Source { name: facts::BUSES, title: "Myricom: PCI-X performance of motherboards" },
     Source { name: facts::BURSTS, title: "SISSA: Myrinet 2000 cards on PCI 64/66" },
+    Source {
+        name: facts::TURNER,
+        title: "Turner, Chen: Protocol-dependent message-passing performance on Linux clusters, \
+                2002",
+    },
     Source {
         name: facts::PAPER,
         title: "Slogsnat, Haspel, Fröning, Brüning: ATOLL and PALMS, Mannheim, 2003",
@@ -71,6 +76,7 @@ fn findings(latencies: &Curve) -> Result<Vec<Finding>, BadStand> {
         all.push(fact.model(megabits(bytes, latencies.at(bytes))));
     }
     let (e, d, call) = (model::e_card(), model::d_card(), model::call_of_gm());
+    let old = model::old_card();
     let fast = Config { bus: model::fast_bus(), ..e.clone() };
     let (gc_le, pci) = (preset::pci_x_133(), preset::pci_64_66());
     all.extend([
@@ -83,6 +89,8 @@ fn findings(latencies: &Curve) -> Result<Vec<Finding>, BadStand> {
         facts::FIRST_GM_2.model(model::latency(&d, call, 8)?),
         facts::D_BOTH_WAYS.model(model::long(&d, Ways::Both)?),
         facts::E_ON_FAST_BUS.model(model::long(&fast, Ways::Both)?),
+        facts::OLD_SHORT.model(model::latency(&old, call, 8)?),
+        facts::OLD_RATE.model(megabits(1 << 23, model::latency(&old, call, 1 << 23)?)),
         facts::BUS_READ.model(model::bursts(gc_le, 4096, Bursts::Read)),
         facts::BUS_WRITE.model(model::bursts(gc_le, 4096, Bursts::Write)),
         facts::BUS_MIXED.model(model::bursts(gc_le, 4096, Bursts::Mixed)),

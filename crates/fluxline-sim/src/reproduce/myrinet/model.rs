@@ -4,7 +4,7 @@ use super::super::figure::Curve;
 use super::super::pair::BadStand;
 use crate::host::{Bus, Chipset, config, preset};
 use crate::net::atoll::adapter::host::Times;
-use crate::net::myrinet::config::Card;
+use crate::net::myrinet::config::{Card, Fabric};
 use crate::net::myrinet::measure::{Streams, Ways, one_way};
 use crate::net::myrinet::{Blank, Config, Network, cluster};
 use crate::{Duration, Instant};
@@ -27,6 +27,12 @@ pub fn d_card() -> Config {
 /// Returns the hosts of ATOLL's paper with D cards: the bus runs at 100 MHz.
 pub fn hosts_of_atoll() -> Config {
     Config { bus: Times::pc().bus, ..d_card() }
+}
+
+/// Returns the hosts of Turner and Chen: an old card in a slot of PCI 32/33.
+pub fn old_card() -> Config {
+    let (card, fabric) = (Card::pci64a(), Fabric::myrinet_1280());
+    Config { card, fabric, bus: preset::pci_32_33(), ..e_card() }
 }
 
 /// Returns the processor time of a call on the hosts of ATOLL's paper.

@@ -63,6 +63,8 @@ fn links(config: &Config) -> Vec<Parameter> {
         card("LANai 2XP of the E card", Card::e()).from(Origin::Source, "M3F2-PCIXE"),
         card("LANai XP of the D card", Card::d())
             .from(Origin::Background, "M3F-PCIXD; one port is published"),
+        card("LANai 7 of the PCI64A card", Card::pci64a())
+            .from(Origin::Background, "its links carry 160 MB/s (background)"),
         card("LANai 9 of the PCI64C card", Card::pci64c())
             .from(Origin::Background, "no fact depends on it"),
     ]

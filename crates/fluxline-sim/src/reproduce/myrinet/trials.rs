@@ -86,6 +86,7 @@ fn cards() -> Result<Trials, BadStand> {
         ("E, PCI-X 133", model::e_card()),
         ("D, PCI-X 133", model::d_card()),
         ("PCI64C, PCI 64/66", pci64c),
+        ("PCI64A, PCI 32/33", model::old_card()),
     ] {
         rows.push(vec![
             name.to_string(),
