@@ -93,6 +93,8 @@ const FACTS: &[(&str, f64, Verdict)] = &[
     ("pci-256", 145.870, Verdict::Calibrated),
     ("pci-512", 229.080, Verdict::Calibrated),
     ("pci-512-fast", 316.050, Verdict::Calibrated),
+    ("gm1-short", 14.268, Verdict::Missed),
+    ("gm1-rate", 774.340, Verdict::Predicted),
     ("qsnet-rate", 906.500, Verdict::Calibrated),
     ("qsnet-short", 1.230, Verdict::Calibrated),
     ("ib-rate", 840.840, Verdict::Calibrated),
