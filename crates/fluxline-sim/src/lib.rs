@@ -13,6 +13,7 @@ pub mod load;
 pub mod net;
 pub mod report;
 pub mod reproduce;
+pub mod routes;
 pub mod scenario;
 pub mod threads;
 pub mod world;

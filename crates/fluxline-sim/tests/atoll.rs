@@ -90,7 +90,7 @@ fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         ("sim:atoll?clock=NaN", "1 to 10000 MHz"),
         ("sim:atoll?cable=1e9", "0 to 1000 m"),
         ("sim:atoll?clock=10000&cable=1000", "1 to 4096 clocks"),
-        ("sim:atoll?routing=luck", "dimension or shortest"),
+        ("sim:atoll?routing=luck", "dimension, shortest, updown or nue"),
         ("sim:atoll?bus=isa", "pci64-66, pcix-100 or pcix-133"),
         ("sim:atoll?seed=x", "a whole number"),
         ("sim:atoll?fault=bits:1", "bits:1e-6"),

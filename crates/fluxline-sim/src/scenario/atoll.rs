@@ -29,7 +29,7 @@ pub(super) fn keys_of(url: &str) -> Option<&str> {
 /// | `full` | nodes, 2 to 5 | |
 /// | `clock` | of the chips \[MHz\] | 250 |
 /// | `cable` | length of each cable \[m\], 5 ns each | 5 |
-/// | `routing` | `dimension` (order), `shortest` | `dimension` |
+/// | `routing` | `dimension` (order), `shortest`, `updown`, `nue` | `dimension` |
 /// | `bus` | `pci64-66`, `pcix-100`, `pcix-133` | `pcix-100` |
 /// | `seed` | of bit errors | 1 |
 /// | `fault` | `bits:1e-6`, `host:3@1ms`, `power:3@1ms`, `cable:3@1ms`, with commas | none |
@@ -124,7 +124,9 @@ impl Pair<'_> {
                 network.routing = match self.value {
                     "dimension" => Routing::DimensionOrder,
                     "shortest" => Routing::Shortest,
-                    _ => return Err(self.wrong("dimension or shortest")),
+                    "updown" => Routing::UpDown,
+                    "nue" => Routing::Nue,
+                    _ => return Err(self.wrong("dimension, shortest, updown or nue")),
                 }
             }
             "bus" => {

@@ -174,7 +174,7 @@ impl Config {
 
     /// Returns true if the routes are a table of all pairs of nodes.
     fn has_table(&self) -> bool {
-        self.routing == Routing::Shortest || self.wiring.shape().is_none()
+        self.routing != Routing::DimensionOrder || self.wiring.shape().is_none()
     }
 
     /// Checks the parameters.

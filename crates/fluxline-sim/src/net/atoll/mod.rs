@@ -213,7 +213,7 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Returns the number of links on the path of a message, if there is a path.
     #[must_use]
     pub fn links_between(&self, source: u32, target: u32) -> Option<u32> {
-        let path = self.routes.path(&self.config.wiring, source, target)?;
+        let path = self.routes.path(source, target)?;
         Some(path.links())
     }
 

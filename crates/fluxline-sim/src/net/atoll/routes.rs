@@ -1,8 +1,7 @@
 //! The path of a message: a link port for each hop, chosen by the source.
 
-use std::collections::VecDeque;
-
-use super::wiring::{Grid, NONE, Wiring};
+use super::wiring::{Grid, Wiring};
+use crate::routes::{self, Graph, Root};
 
 /// The most links of a path. A choice: 4 bits for each in eight words.
 pub const HOPS_MAX: u32 = 128;
@@ -10,12 +9,19 @@ pub const HOPS_MAX: u32 = 128;
 /// The choice of paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
-    /// On grids and tori: along the row, then along the column, each the shorter way. On a grid no
-    /// worms can wait for each other in a circle; on a torus they can.
+    /// On grids and tori: along the row, then along the column, each the shorter way. On grids,
+    /// and on tori with sides of at most four nodes, no worms can wait for each other in a circle;
+    /// on other tori they can. On other wirings: as `Shortest`.
     #[default]
     DimensionOrder,
-    /// A shortest path on any wiring.
+    /// A shortest path on any wiring. Worms can wait for each other in a circle.
     Shortest,
+    /// First towards a root, then away from it, on any wiring. Worms cannot wait for each other in
+    /// a circle.
+    UpDown,
+    /// Found by a search that closes no circle, on any wiring. Most paths are shorter than those of
+    /// `UpDown`, and the load is spread better.
+    Nue,
 }
 
 /// A path: its length and the link port of each hop.
@@ -52,50 +58,70 @@ impl Path {
 pub enum Routes {
     /// Computed from the coordinates.
     Grid(Grid),
-    /// The next port, by target times nodes plus node; 255: unreachable.
-    Table(Vec<u8>),
+    /// Computed in advance for the cables of a graph.
+    Table(Table),
+}
+
+/// Paths on a graph.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Nodes and cables.
+    pub graph: Graph,
+    /// The paths.
+    pub routes: routes::Routes,
 }
 
 impl Routes {
     /// Computes the paths.
     #[must_use]
     pub fn of(wiring: &Wiring, routing: Routing) -> Routes {
-        match (routing, wiring.shape()) {
-            (Routing::DimensionOrder, Some(grid)) => Routes::Grid(grid),
-            _ => Routes::Table(table(wiring)),
-        }
+        let graph = wiring.graph();
+        let routes = match (routing, wiring.shape()) {
+            (Routing::DimensionOrder, Some(grid)) => return Routes::Grid(grid),
+            (Routing::DimensionOrder | Routing::Shortest, _) => routes::shortest(&graph),
+            (Routing::UpDown, _) => routes::updown(&graph, Root::Central),
+            (Routing::Nue, _) => routes::nue(&graph, 1),
+        };
+        Routes::Table(Table { graph, routes })
     }
 
     /// Returns a path; `None`: there is none.
     #[must_use]
-    pub fn path(&self, wiring: &Wiring, source: u32, target: u32) -> Option<Path> {
-        let next = match self {
+    pub fn path(&self, source: u32, target: u32) -> Option<Path> {
+        let Table { graph, routes } = match self {
             Routes::Grid(grid) => return Some(along(*grid, source, target)),
-            Routes::Table(next) => next,
+            Routes::Table(table) => table,
         };
-        let row = target as usize * wiring.nodes() as usize;
-        let (mut path, mut node) = (Path::default(), source);
-        while node != target {
-            let port = u32::from(next[row + node as usize]);
-            if port >= wiring.links() || path.links() == HOPS_MAX {
+        let mut path = Path::default();
+        let mut walk = routes.walk(graph, source, target);
+        for channel in walk.by_ref() {
+            if path.links() == HOPS_MAX {
                 return None;
             }
-            path.push(port);
-            node = wiring.end_of(node, port) / wiring.links();
+            path.push(channel % graph.ports());
         }
-        Some(path)
+        walk.has_arrived().then_some(path)
+    }
+
+    /// Returns the routes as lists of ports, for the proof that they cannot deadlock.
+    #[must_use]
+    pub fn listed(&self, graph: &Graph) -> routes::Routes {
+        routes::Routes::from_lists(graph, |source, target| {
+            let path = self.path(source, target)?;
+            Some((0..path.links()).map(|hop| path.port(hop) as u8).collect())
+        })
     }
 }
 
-/// Goes along the row, then along the column. Of two ways of equal length around a ring, half of
-/// the sources take one, and half the other.
+/// Goes along the row, then along the column. Of two ways of equal length around a ring, even nodes
+/// of the ring go up and odd ones down, so that rings of four are not closed.
 fn along(grid: Grid, source: u32, target: u32) -> Path {
     let at = |node: u32| [node % grid.columns, node / grid.columns];
     let (from, to) = (at(source), at(target));
-    let is_odd = (from[0] + from[1]) % 2 == 1;
     let mut path = Path::default();
     for (dimension, side) in [grid.columns, grid.rows].into_iter().enumerate() {
         let (here, there) = (from[dimension], to[dimension]);
+        let is_odd = here % 2 == 1;
         let up = if grid.is_torus { (there + side - here) % side } else { there.abs_diff(here) };
         let down = side - up;
         let is_down = match grid.is_torus {
@@ -106,36 +132,4 @@ fn along(grid: Grid, source: u32, target: u32) -> Path {
         (0..hops).for_each(|_| path.push(dimension as u32 * 2 + u32::from(is_down)));
     }
     path
-}
-
-/// Searches from each target. Of several next ports, different pairs take different ones.
-fn table(wiring: &Wiring) -> Vec<u8> {
-    let (nodes, links) = (wiring.nodes(), wiring.links());
-    let mut next = vec![u8::MAX; nodes as usize * nodes as usize];
-    let mut far = vec![NONE; nodes as usize];
-    for target in 0..nodes {
-        far.fill(NONE);
-        far[target as usize] = 0;
-        let mut queue = VecDeque::from([target]);
-        while let Some(node) = queue.pop_front() {
-            for port in 0..links {
-                let end = wiring.end_of(node, port);
-                if end != NONE && far[(end / links) as usize] == NONE {
-                    far[(end / links) as usize] = far[node as usize] + 1;
-                    queue.push_back(end / links);
-                }
-            }
-        }
-        let row = target as usize * nodes as usize;
-        for node in (0..nodes).filter(|&node| node != target && far[node as usize] != NONE) {
-            let is_nearer = |&port: &u32| {
-                let end = wiring.end_of(node, port);
-                end != NONE && far[(end / links) as usize] + 1 == far[node as usize]
-            };
-            let nearer = || (0..links).filter(is_nearer);
-            let turn = (node + target) as usize % nearer().count().max(1);
-            next[row + node as usize] = nearer().nth(turn).map_or(u8::MAX, |port| port as u8);
-        }
-    }
-    next
 }

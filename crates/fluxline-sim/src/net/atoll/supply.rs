@@ -23,7 +23,7 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
         if u32::from(port) >= LINKS || !is_there(node) || target >= self.config.wiring.hosts() {
             return never(cargo);
         }
-        let Some(path) = self.routes.path(&self.config.wiring, node, target) else {
+        let Some(path) = self.routes.path(node, target) else {
             return never(cargo);
         };
         let index = (node * LINKS + u32::from(port)) as usize;

@@ -1,6 +1,7 @@
 //! The cables between link ports, and presets of common topologies.
 
 use super::error::ConfigError;
+use crate::routes::Graph;
 
 /// Link ports of an ATOLL chip.
 pub const LINKS: u32 = 4;
@@ -181,6 +182,12 @@ impl Wiring {
     #[must_use]
     pub fn end_of(&self, node: u32, port: u32) -> u32 {
         self.ends[(node * self.links + port) as usize]
+    }
+
+    /// Returns the graph of nodes and cables.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph::of_opposites(self.links, self.ends.clone())
     }
 
     /// Returns the number of cables between the nodes for which `is_left` is true, and the others.

@@ -6,8 +6,9 @@
 //! self-configuring local area network using point-to-point links", IEEE J. Sel. Areas Comm. 9
 //! (1991).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
+
+use crate::routes::{self, UpDown};
 
 /// Most routers of a graph: its table of routes then has 16 MB.
 const ROUTERS_MAX: u32 = 4096;
@@ -58,8 +59,10 @@ impl Graph {
         for &edge in edges {
             join(&mut links, edge)?;
         }
-        let order = order(&links)?;
-        let ports = (0..=last).map(|to| ports_to(&links, &order, to)).collect::<Vec<_>>();
+        let graph = graph_of(&links);
+        let root = root(&links, &graph)?;
+        let order = UpDown::new(&graph, root);
+        let ports = (0..=last).map(|to| order.table_to(to)).collect::<Vec<_>>();
         let count = links.len();
         let ports = (0..count * count).map(|at| ports[at % count][at / count]).collect();
         Ok(Graph { links: Arc::new(links), ports: Arc::new(ports) })
@@ -147,25 +150,25 @@ fn join(links: &mut [Vec<End>], Edge { one, other }: Edge) -> Result<(), String>
     Ok(())
 }
 
-/// The place of each router in the order of distances from the root; smaller is up.
-fn order(links: &[Vec<End>]) -> Result<Vec<u32>, String> {
+/// Returns the links in the form of the algorithms.
+fn graph_of(links: &[Vec<End>]) -> routes::Graph {
+    let ports = links.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let opposite = |end: &End| end.router * ports as u32 + end.port;
+    let of = |ends: &Vec<End>| {
+        let mut row: Vec<u32> = ends.iter().map(opposite).collect();
+        row.resize(ports, routes::NONE);
+        row
+    };
+    routes::Graph::of_opposites(ports as u32, links.iter().flat_map(of).collect())
+}
+
+/// Returns the first router with the most links.
+fn root(links: &[Vec<End>], graph: &routes::Graph) -> Result<u32, String> {
     let most = links.iter().map(Vec::len).max().unwrap_or(0);
     let root = links.iter().position(|of| of.len() == most).unwrap_or(0);
-    let mut order = vec![u32::MAX; links.len()];
-    let mut waiting = VecDeque::from([root]);
-    order[root] = 0;
-    let mut next = 1;
-    while let Some(at) = waiting.pop_front() {
-        for end in &links[at] {
-            if order[end.router as usize] == u32::MAX {
-                order[end.router as usize] = next;
-                next += 1;
-                waiting.push_back(end.router as usize);
-            }
-        }
-    }
-    match order.iter().position(|&place| place == u32::MAX) {
-        None => Ok(order),
+    let far = graph.distances(root as u32);
+    match far.iter().position(|&links| links == routes::NONE) {
+        None => Ok(root as u32),
         Some(node) if links[node].is_empty() => {
             Err(format!("node {node} has no link; number the nodes from 0 without gaps."))
         }
@@ -175,43 +178,11 @@ fn order(links: &[Vec<End>]) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Returns the port of each router towards one router; its own entry is never used.
-fn ports_to(links: &[Vec<End>], order: &[u32], to: u32) -> Vec<u8> {
-    let mut ports = vec![0; links.len()];
-    let mut distance = vec![u32::MAX; links.len()];
-    distance[to as usize] = 0;
-    // Ways down, from their end.
-    let mut waiting = VecDeque::from([to]);
-    while let Some(at) = waiting.pop_front() {
-        for end in &links[at as usize] {
-            let above = end.router as usize;
-            if order[above] < order[at as usize] && distance[above] == u32::MAX {
-                distance[above] = distance[at as usize] + 1;
-                ports[above] = end.port as u8;
-                waiting.push_back(end.router);
-            }
-        }
-    }
-    // All others go up first; routers further up come first.
-    let mut others: Vec<usize> =
-        (0..links.len()).filter(|&router| distance[router] == u32::MAX).collect();
-    others.sort_by_key(|&router| order[router]);
-    for router in others {
-        let up = (0_u8..).zip(&links[router]);
-        let up = up.filter(|(_, end)| order[end.router as usize] < order[router]);
-        if let Some((port, end)) = up.min_by_key(|(_, end)| distance[end.router as usize]) {
-            ports[router] = port;
-            distance[router] = distance[end.router as usize].saturating_add(1);
-        }
-    }
-    ports
-}
-
 #[cfg(test)]
 mod tests {
     use fluxline_core::random::Draw;
 
-    use super::{Edge, Graph};
+    use super::{Edge, Graph, UpDown};
 
     /// Returns a connected graph: a random tree with further links.
     fn random(nodes: u32, more: u32, draw: &mut Draw) -> Vec<Edge> {
@@ -238,13 +209,15 @@ mod tests {
             let nodes = 2 + draw.below(30) as u32;
             let edges = random(nodes, draw.below(40) as u32, &mut draw);
             let graph = Graph::new(&edges).expect("connected");
-            let order = super::order(&graph.links).expect("connected");
+            let plain = super::graph_of(&graph.links);
+            let order = UpDown::new(&plain, super::root(&graph.links, &plain).expect("connected"));
             for from in 0..nodes {
                 for to in (0..nodes).filter(|&to| to != from) {
                     let (mut at, mut steps, mut is_down) = (from, 0, false);
                     while at != to {
-                        let next = graph.end(at, u32::from(graph.port(at, to))).expect("a link");
-                        let goes_down = order[next.router as usize] > order[at as usize];
+                        let port = u32::from(graph.port(at, to));
+                        let next = graph.end(at, port).expect("a link");
+                        let goes_down = !order.goes_up(at * plain.ports() + port);
                         assert!(goes_down || !is_down, "{from} to {to}: up after down at {at}");
                         (is_down, at, steps) = (goes_down, next.router, steps + 1);
                         assert!(steps < nodes, "{from} to {to} goes round");

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::net::atoll::wiring::LINKS;
+use crate::routes::Dependencies;
 
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -59,7 +60,7 @@ impl<'a> Obvious<'a> {
         let ports = config.wiring.nodes() as usize * P;
         let routes = Routes::of(&config.wiring, config.routing);
         let path = |of: &Sent| {
-            let path = routes.path(&config.wiring, of.source, of.parcel.target).expect("a path");
+            let path = routes.path(of.source, of.parcel.target).expect("a path");
             let mut ports: Vec<usize> =
                 (0..path.links()).map(|hop| path.port(hop) as usize).collect();
             ports.push(4 + usize::from(of.parcel.port));
@@ -229,7 +230,8 @@ fn random_config(draw: &mut Draw) -> Config {
     config.window = 1 + draw.below(8) as u32;
     config.go_bytes = config.packet_bytes + draw.below(100) as u32;
     config.fifo_bytes = config.go_bytes + config.slack_bytes() + draw.below(60) as u32;
-    config.routing = [Routing::DimensionOrder, Routing::Shortest][draw.below(2) as usize];
+    let all = [Routing::DimensionOrder, Routing::Shortest, Routing::UpDown, Routing::Nue];
+    config.routing = all[draw.below(4) as usize];
     config
 }
 
@@ -248,6 +250,16 @@ fn random_traffic(draw: &mut Draw, nodes: u32, count: u64) -> Vec<Sent> {
         all.push(Sent { tick, source: draw.below(nodes.into()) as u32, parcel });
     }
     all
+}
+
+/// Returns true if the channel dependency graph has a cycle.
+fn can_deadlock(config: &Config) -> bool {
+    let graph = config.wiring.graph();
+    let routes = Routes::of(&config.wiring, config.routing).listed(&graph);
+    let cycle = Dependencies::of(&graph, &routes).expect("paths that arrive").cycle();
+    let is_free = matches!(config.routing, Routing::UpDown | Routing::Nue);
+    assert!(!is_free || cycle.is_none(), "{cycle:?}");
+    cycle.is_some()
 }
 
 #[test]
@@ -281,6 +293,7 @@ fn all_times_are_those_of_a_model_that_processes_everything_at_every_clock() {
         assert_eq!(found, expected, "{config:?}");
         let is_stuck = found.len() < sent.len();
         assert_eq!(bench.network.deadlock().is_some(), is_stuck, "nothing else stops a worm");
+        assert!(!is_stuck || can_deadlock(&config), "the proof was wrong: {config:?}");
         deadlocks += u32::from(is_stuck);
         stops += bench.network.counts().stops;
     }
