@@ -12,7 +12,7 @@ const HALF: u32 = PORTS / 2;
 
 /// Joins hosts by switches. In a Clos network, each lower switch has 8 hosts and a link to each of
 /// 8 upper switches, so any two of its paths between different switches are free of each other's
-/// links. Routes take the links up in turn, by the number of the target.
+/// links. Routes are shortest paths, which share the links up evenly.
 ///
 /// # Errors
 /// A number of hosts outside of the limits.
