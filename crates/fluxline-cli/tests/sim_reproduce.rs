@@ -24,7 +24,7 @@ fn the_document_has_every_fact_once_and_the_page_is_the_manuals() {
     let sets = document["sets"].as_array().expect("sets");
     for set in sets {
         let facts = set["facts"].as_array().expect("facts");
-        assert!(facts.len() > 20);
+        assert!(facts.len() >= 10);
         for fact in facts {
             let verdict = fact["verdict"].as_str().expect("a verdict");
             assert!(["predicted", "calibrated", "missed"].contains(&verdict), "{fact}");
@@ -32,7 +32,7 @@ fn the_document_has_every_fact_once_and_the_page_is_the_manuals() {
             assert!(verdict != "predicted" || chosen.is_empty(), "{fact}");
             assert!(verdict != "calibrated" || !chosen.is_empty(), "{fact}");
         }
-        assert!(set["parameters"].as_array().is_some_and(|all| all.len() > 40));
+        assert!(set["parameters"].as_array().is_some_and(|all| all.len() > 10));
         assert!(set["beyond_the_model"].as_array().is_some_and(|all| !all.is_empty()));
     }
     let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fidelity.md");

@@ -41,7 +41,7 @@ fn run(work: &Work) {
     let at = Duration::from_us;
     let limits = Limits { warm_up_first: at(5), warm_up_max: at(us / 4), measured: at(us) };
     let start = cpu_s();
-    let network = Network::new(Config { bit_error_rate, ..Config::new(wiring) });
+    let network = <Network<_>>::new(Config { bit_error_rate, ..Config::new(wiring) });
     let network = network.expect("a network");
     let mut agenda = Agenda::default();
     let settings = Settings { detail: Detail::Full, ..Settings::default() };

@@ -29,7 +29,7 @@ struct Row {
 /// # Panics
 /// When a message is missing, doubled or out of order.
 fn transfer(config: &Config, messages: u64) -> Row {
-    let mut network = Network::new(config.clone()).expect("a network");
+    let mut network = <Network<_>>::new(config.clone()).expect("a network");
     let mut agenda = Agenda::default();
     let parcel = |number| Parcel { target: 1, port: 0, bytes: BYTES, number };
     let (mut sent, mut expected) = (0, 0);

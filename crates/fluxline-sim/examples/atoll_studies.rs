@@ -50,7 +50,7 @@ impl Run {
             seed: self.seed,
         };
         let config = Config { routing: self.routing, ..Config::new(wiring) };
-        let network = Network::new(config).expect("a valid network");
+        let network = <Network<_>>::new(config).expect("a valid network");
         let traffic = Traffic::new(plan).expect("a valid plan");
         let mut agenda = Agenda::default();
         let mut model = Loaded::new(network, Worms, traffic, &Settings::default(), &mut agenda);

@@ -277,7 +277,7 @@ fn packets_of_atoll_links_agree_with_the_counts_of_the_network() {
     let wiring = Wiring::grid(Grid { columns: 3, rows: 3, is_torus: false }).expect("a grid");
     let config = atoll::Config { bit_error_rate: 1e-4, seed, ..atoll::Config::new(wiring) };
     let run = |with_dump: bool| {
-        let mut network = atoll::Network::new(config.clone()).expect("a network");
+        let mut network = <atoll::Network<_>>::new(config.clone()).expect("a network");
         if with_dump {
             assert!(network.begin_dump(Dump::new(1 << 26)));
         }

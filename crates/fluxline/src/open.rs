@@ -23,7 +23,8 @@ pub enum OpenError {
     /// The URL names an unknown link.
     #[error(
         "{url:?} names no link that there is; write shm://GROUP/NODE, udp://ADDRESS:PORT, \
-         xdp://INTERFACE:PORT, sim:sci/WORLD/NODE?nodes=N or sim:ethernet/WORLD/NODE?nodes=N"
+         xdp://INTERFACE:PORT, or sim:NETWORK/WORLD/NODE?nodes=N with sci, atoll, myrinet, qsnet, \
+         infiniband or ethernet as the network"
     )]
     Link {
         /// The URL that was given.
@@ -98,9 +99,9 @@ pub enum OpenError {
 /// Opens a node on the link that `url` names: `shm://GROUP/NODE`, or `udp://ADDRESS[:PORT][/NAME]`
 /// with an own address, or `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel, where an
 /// own address names its interface, too. `sim:sci/WORLD/NODE?nodes=N` is a node of a simulated
-/// network in virtual time, and so is `sim:ethernet/WORLD/NODE?nodes=N`: the N nodes of the world
-/// are programs of this process, each on a thread of its own, and `open` waits until all are open
-/// (docs/simulation/threads.md).
+/// network in virtual time, and so are nodes of `sim:ethernet`, `sim:atoll`, `sim:myrinet`,
+/// `sim:qsnet` and `sim:infiniband`: the N nodes of the world are programs of this process, each on
+/// a thread of its own, and `open` waits until all are open (docs/simulation/threads.md).
 ///
 /// Nodes of one group reach each other by their names, and so do those of a simulated world. Nodes
 /// on Ethernet reach each other by their addresses, or by names that the URL gives an address:

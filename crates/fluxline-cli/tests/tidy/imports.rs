@@ -215,12 +215,13 @@ fn no_circle_of_imports_between_files_or_folders() {
 }
 
 /// The extras of networks: ringlets, tori and routers work without hosts, nodes and programs.
-const EXTRAS: [&str; 10] = [
+const EXTRAS: [&str; 11] = [
     "fabric",
     "host",
     "net/atoll/adapter",
     "net/ethernet/cluster",
     "net/ethernet/host",
+    "net/myrinet",
     "net/sci/adapter",
     "net/sci/clock",
     "net/sci/cluster",

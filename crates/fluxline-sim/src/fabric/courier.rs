@@ -82,8 +82,8 @@ pub struct Times {
     pub interrupt: Duration,
     /// From a completion until a polling program sees it.
     pub poll_notice: Duration,
-    /// The bus between memory and card.
-    pub bus: config::Bus,
+    /// The bus between memory and card. `None`: the network's cards have their own.
+    pub bus: Option<config::Bus>,
 }
 
 impl Default for Times {
@@ -96,7 +96,7 @@ impl Default for Times {
             give_up: Duration::from_us(60_000),
             interrupt: Duration::from_us(15),
             poll_notice: Duration::from_ns(200),
-            bus: preset::pci_32_33(),
+            bus: Some(preset::pci_32_33()),
         }
     }
 }
@@ -164,7 +164,8 @@ struct Answered {
 pub struct Courier<W> {
     number: u32,
     times: Times,
-    bus: SharedBus,
+    /// `None`: the network's cards have their own.
+    bus: Option<SharedBus>,
     processor_free: Instant,
     lines: BTreeMap<u32, Line>,
     /// The requests to each peer have higher numbers.
@@ -191,12 +192,12 @@ impl<W> Courier<W> {
     /// Makes the adapter of a node.
     #[must_use]
     pub fn new(number: u32, times: Times) -> Courier<W> {
-        Courier::on_bus(number, times, SharedBus::new(times.bus))
+        Courier::on_bus(number, times, times.bus.map(SharedBus::new))
     }
 
     /// Makes the adapter of a process that shares its bus with others of its machine.
     #[must_use]
-    pub fn on_bus(number: u32, times: Times, bus: SharedBus) -> Courier<W> {
+    pub fn on_bus(number: u32, times: Times, bus: Option<SharedBus>) -> Courier<W> {
         Courier {
             number,
             times,
@@ -276,7 +277,8 @@ impl<W> Courier<W> {
     /// Carries a frame from memory to the card; returns the time at which it is there.
     fn load(&mut self, frame: Frame, agenda: &mut impl Schedule<Step>) -> Instant {
         let ready = self.processor_free.max(agenda.now());
-        let over = self.bus.read(ready, frame.bus_bytes());
+        let bytes = frame.bus_bytes();
+        let over = self.bus.as_mut().map_or(ready, |bus| bus.read(ready, bytes));
         self.crossings += 1;
         self.crossing.insert(self.crossings, frame);
         agenda.schedule(over, self.step(What::Leave(self.crossings)));
@@ -485,7 +487,8 @@ impl<W: Interconnect<Frame = Frame>> Adapter for Courier<W> {
             if let Some(frame) = self.landed.pop_front() {
                 self.landed(frame, memory, agenda);
             } else if let Some(frame) = wire.take(self.number, Class::Request, agenda) {
-                let over = self.bus.write(agenda.now(), frame.bus_bytes());
+                let (now, bytes) = (agenda.now(), frame.bus_bytes());
+                let over = self.bus.as_mut().map_or(now, |bus| bus.write(now, bytes));
                 self.crossings += 1;
                 self.crossing.insert(self.crossings, frame);
                 agenda.schedule(over, self.step(What::Land(self.crossings)));

@@ -18,6 +18,7 @@
 mod bus;
 mod calls;
 mod card;
+pub mod chipset;
 mod combining;
 pub mod config;
 mod cpu;
@@ -38,6 +39,7 @@ pub use calls::{
     Access, Atomic, Call, Counters, Descriptor, Direction, FetchId, Handle, Incoming, Level,
     Notice, Out, Outcome, Report, RequestId, Status, Tag,
 };
+pub use chipset::{CHIPSETS, Chipset};
 pub use config::Config;
 
 /// An entry of a host on the agenda.

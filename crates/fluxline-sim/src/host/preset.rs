@@ -73,6 +73,23 @@ pub fn pci_x_133() -> Bus {
     Bus { clock: Clock::from_hertz(133_333_333), write_clocks: 11, read_clocks: 188, ..pci_x_100() }
 }
 
+/// PCI Express of a rate \[MB/s\]. Source: 20 bytes of overhead for each packet, completions of
+/// reads with 64 bytes. Background: 128 bytes of payload. The round trip of a read is part of the
+/// card's time.
+#[must_use]
+pub fn pcie(mb_s: u64) -> Bus {
+    let overhead = 3; // 20 bytes in words of 8
+    Bus {
+        clock: Clock::from_hertz(mb_s * 125_000),
+        store_clocks: overhead,
+        write_burst_bytes: 128,
+        write_clocks: overhead,
+        read_burst_bytes: 64,
+        read_clocks: overhead,
+        ..pci_64_66()
+    }
+}
+
 /// The time of the card's DMA engine for a block of 64 B besides the bus: calibrated on the 45 MB/s
 /// that SCINET gives as the most of both stands. Trams blames the engine as well and gives no
 /// number: assumed to be the same engine.

@@ -2,6 +2,7 @@
 
 pub mod atoll;
 pub mod ethernet;
+pub mod myrinet;
 pub mod plain;
 pub mod router;
 pub mod sci;

@@ -31,9 +31,10 @@ A fact has exactly one verdict:
   Agreement proves nothing;
 * **missed**: the model disagrees.
 
-A number counts as met within 10 % of its range, a shape or bound only inside its range. A statement
-is one fact. It is two where a parameter was chosen from one part of it. Each parameter names the
-facts that it was chosen from, and the verdict follows from this list.
+A number counts as met within 10 % of its range, a number of the table of ATOLL and Myrinet within 5
+%, a shape or bound only inside its range. A statement is one fact. It is two where a parameter was
+chosen from one part of it. Each parameter names the facts that it was chosen from, and the verdict
+follows from this list.
 ";
 
 /// Writes comparisons as the manual's page.

@@ -5,11 +5,14 @@
 //! that it was chosen from; these facts are calibrated, all others are predicted or missed. To add
 //! a paper, write its facts, its parameters and a model, and list its [`Set`] in [`SETS`].
 
+pub mod atoll;
 pub mod ethernet;
 mod fact;
 mod figure;
 mod judge;
+pub mod links;
 mod markdown;
+pub mod myrinet;
 mod page;
 pub mod pair;
 mod parameter;

@@ -20,7 +20,8 @@ pub fn page(comparisons: &[Comparison]) -> Page {
         }
     });
     let mut verdicts: Vec<String> = comparisons.iter().map(Comparison::verdict).collect();
-    verdicts.push(format!("A number holds within {:.0} % of its range.", 100.0 * NUMBER));
+    let percent = 100.0 * NUMBER;
+    verdicts.push(format!("A number holds within {percent:.0} % of its range, in tables 5 %."));
     Page {
         title: "Published experiments and the models".to_string(),
         subtitle: format!("fluxline {}", env!("CARGO_PKG_VERSION")),

@@ -7,7 +7,9 @@ use crate::host::{
     self, Access, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag,
     config::BadConfig,
 };
+use crate::net::atoll;
 use crate::net::ethernet::host::bench::BadBench;
+use crate::net::myrinet;
 use crate::net::sci::adapter::{access_of, command_of, packet_data};
 use crate::net::sci::packet::Packet;
 use crate::net::sci::{self, Command, Status};
@@ -25,6 +27,12 @@ pub enum BadStand {
     /// The hosts or the network of an experiment on Ethernet.
     #[error(transparent)]
     Ethernet(#[from] BadBench),
+    /// The configuration of an ATOLL network.
+    #[error(transparent)]
+    Atoll(#[from] atoll::ConfigError),
+    /// The configuration of a Myrinet network.
+    #[error(transparent)]
+    Myrinet(#[from] myrinet::ConfigError),
 }
 
 /// Memory of each machine that its peer can reach \[byte\].

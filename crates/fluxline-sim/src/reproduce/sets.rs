@@ -1,10 +1,10 @@
 //! The list of all sets of published experiments.
 
 use super::set::Set;
-use super::{ethernet, sci};
+use super::{atoll, ethernet, links, myrinet, sci};
 
 /// All sets.
-pub const SETS: [&Set; 2] = [&sci::SET, &ethernet::SET];
+pub const SETS: [&Set; 5] = [&sci::SET, &atoll::SET, &myrinet::SET, &links::SET, &ethernet::SET];
 
 /// The error of an unknown set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

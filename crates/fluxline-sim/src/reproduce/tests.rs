@@ -68,6 +68,61 @@ const FACTS: &[(&str, f64, Verdict)] = &[
     ("throttle", 0.000, Verdict::Predicted),
     ("hurwitz-latency", 20.749, Verdict::Predicted),
     ("hurwitz-rate", 5.656, Verdict::Predicted),
+    ("atoll-us-8", 4.882, Verdict::Calibrated),
+    ("atoll-us-64", 5.289, Verdict::Predicted),
+    ("atoll-us-256", 6.657, Verdict::Calibrated),
+    ("atoll-us-1024", 11.172, Verdict::Calibrated),
+    ("atoll-us-8192", 48.197, Verdict::Calibrated),
+    ("atoll-us-262144", 1223.901, Verdict::Predicted),
+    ("atoll-mb-8", 12.503, Verdict::Missed),
+    ("atoll-mb-64", 92.320, Verdict::Predicted),
+    ("atoll-mb-256", 293.412, Verdict::Calibrated),
+    ("atoll-mb-1024", 699.284, Verdict::Calibrated),
+    ("atoll-mb-8192", 1296.752, Verdict::Calibrated),
+    ("atoll-mb-262144", 1634.119, Verdict::Predicted),
+    ("atoll-hop", 27.000, Verdict::Calibrated),
+    ("atoll-bisection", 8.000, Verdict::Calibrated),
+    ("atoll-longest", 4.000, Verdict::Calibrated),
+    ("atoll-sender", 221.979, Verdict::Calibrated),
+    ("atoll-few-kb", 0.997, Verdict::Predicted),
+    ("atoll-senders", 394.820, Verdict::Calibrated),
+    ("atoll-links", 0.982, Verdict::Predicted),
+    ("atoll-pio", 3.578, Verdict::Missed),
+    ("myrinet-us-8", 7.850, Verdict::Predicted),
+    ("myrinet-us-64", 8.230, Verdict::Predicted),
+    ("myrinet-us-256", 9.470, Verdict::Predicted),
+    ("myrinet-us-1024", 14.470, Verdict::Predicted),
+    ("myrinet-us-8192", 50.930, Verdict::Missed),
+    ("myrinet-us-262144", 1073.430, Verdict::Predicted),
+    ("myrinet-mb-8", 7.770, Verdict::Predicted),
+    ("myrinet-mb-64", 59.360, Verdict::Predicted),
+    ("myrinet-mb-256", 206.150, Verdict::Predicted),
+    ("myrinet-mb-1024", 540.050, Verdict::Predicted),
+    ("myrinet-mb-8192", 1227.270, Verdict::Predicted),
+    ("myrinet-mb-262144", 1863.190, Verdict::Predicted),
+    ("gm-short", 5.050, Verdict::Calibrated),
+    ("gm-one-way", 496.200, Verdict::Predicted),
+    ("gm-both-ways", 892.430, Verdict::Predicted),
+    ("gm-half", 1487.000, Verdict::Calibrated),
+    ("gm-switch", 0.500, Verdict::Calibrated),
+    ("gm-clos", 1.100, Verdict::Calibrated),
+    ("gm-first", 6.150, Verdict::Predicted),
+    ("gm-d-both-ways", 493.320, Verdict::Predicted),
+    ("gm-e-both-ways", 980.720, Verdict::Predicted),
+    ("pci-x-read", 780.190, Verdict::Calibrated),
+    ("pci-x-write", 1044.230, Verdict::Calibrated),
+    ("pci-x-mixed", 893.100, Verdict::Predicted),
+    ("pci-256", 145.870, Verdict::Calibrated),
+    ("pci-512", 229.080, Verdict::Calibrated),
+    ("pci-512-fast", 316.050, Verdict::Calibrated),
+    ("gm1-short", 14.268, Verdict::Missed),
+    ("gm1-rate", 774.340, Verdict::Predicted),
+    ("qsnet-rate", 906.500, Verdict::Calibrated),
+    ("qsnet-short", 1.230, Verdict::Calibrated),
+    ("ib-rate", 840.840, Verdict::Calibrated),
+    ("ib-short", 6.800, Verdict::Calibrated),
+    ("ib-pcie", 6.090, Verdict::Missed),
+    ("ib-netpipe", 6424.610, Verdict::Predicted),
 ];
 
 /// All comparisons, made once for all tests.
@@ -85,7 +140,7 @@ fn every_fact_is_where_it_was() {
     let mut moved = Vec::new();
     for judged in facts() {
         let (id, model) = (judged.finding.fact.id, judged.finding.model);
-        println!("    ({id:?}, {model:.3}, {:?}),", judged.verdict);
+        println!("    ({id:?}, {model:.3}, Verdict::{:?}),", judged.verdict);
         let was = FACTS.iter().find(|was| was.0 == id);
         let near = |was: &f64| (model - was).abs() <= 0.005 * was.abs() + 0.005;
         if was.is_none_or(|(_, number, verdict)| !near(number) || *verdict != judged.verdict) {
@@ -167,7 +222,11 @@ fn dma_leaves_the_processor_more_time_from_some_size_on() {
 #[test]
 fn an_unknown_set_lists_the_sets() {
     let error = Set::named("scii").expect_err("no such set").to_string();
-    assert_eq!(error, "`scii` is not a set of published experiments; give one of: sci, ethernet");
+    assert_eq!(
+        error,
+        "`scii` is not a set of published experiments; give one of: sci, atoll, myrinet, links, \
+         ethernet"
+    );
     assert_eq!(Set::named("sci").map(|set| set.name), Ok("sci"));
 }
 
@@ -202,7 +261,7 @@ fn a_published_point_stands_where_some_curve_of_its_figure_passes() {
             assert!(curve.points.iter().all(sound), "{} of {}", curve.name, figure.id);
         }
     }
-    assert_eq!(points, 11 + 4);
+    assert_eq!(points, 11 + 12 + 12 + 4);
 }
 
 static RANGE: Fact = Fact {

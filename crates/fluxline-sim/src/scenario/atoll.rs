@@ -256,7 +256,7 @@ impl Described {
 /// Returns the times of a host. Assumed, except those of [`host::Times::pc`].
 fn times(bus: crate::host::config::Bus) -> Times {
     let call = host::Times::pc().call;
-    Times { call, poll_notice: call, bus, ..Times::default() }
+    Times { call, poll_notice: call, bus: Some(bus), ..Times::default() }
 }
 
 /// Reads the key of the manager. It computes the routes that the URL names, or safe ones.

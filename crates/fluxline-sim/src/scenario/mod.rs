@@ -4,6 +4,7 @@
 //! One table of keys ([`KEYS`]) feeds the reader, its refusals, the listing and the manual.
 
 mod atoll;
+mod cards;
 mod check;
 mod effect;
 mod ethernet;

@@ -17,7 +17,7 @@ impl Scenario {
             url if ethernet::is_ethernet(url) => of_ethernet(url)?,
             url => of_sci(url)?,
         };
-        let invalid = |problem: super::Refused| OpenError::Network(problem.to_string());
+        let invalid = |problem: super::Refused| OpenError::Parameters(problem.to_string());
         scenario.check().map_err(invalid)?;
         Ok(scenario)
     }

@@ -14,10 +14,10 @@ use crate::load::loaded::SOURCE_MESSAGES;
 use crate::load::sweep::{Criterion, Limits, Outcome, Precision, measure_to, saturation};
 use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workload};
 use crate::load::{Carrier, Loaded, Settings};
+use crate::net::atoll;
 use crate::net::ethernet::{self, host};
 use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
-use crate::net::atoll;
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
 
 /// A network also counts as saturated if the latency is this multiple of that at the lightest load.
@@ -151,7 +151,7 @@ impl Scenario {
         }
         if self.network.kind.is_atoll() {
             let mut agenda = Agenda::default();
-            let network = atoll::Network::new(self.atoll_config()?);
+            let network = <atoll::Network<_>>::new(self.atoll_config()?);
             let network = network.map_err(|error| refused(&error))?;
             let carrier = atoll::Processes { ports: self.atoll.ports };
             let mut model = Loaded::new(network, carrier, workload, &settings, &mut agenda);

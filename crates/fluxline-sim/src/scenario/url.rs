@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::atoll::{atoll_keys, is_atoll};
+use super::cards;
 use super::ethernet::{Described, ethernet_keys, is_ethernet};
 use super::url_parts::{Keys, UrlFaults, keys_behind};
 use super::{self as scenario, NetworkPart};
@@ -11,6 +12,7 @@ use crate::core::dump;
 use crate::host::{self, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::ethernet;
+use crate::net::myrinet;
 use crate::net::sci::adapter::Times;
 use crate::net::sci::cluster::{Config, Link};
 use crate::net::sci::{self, Preset, Topology};
@@ -26,9 +28,8 @@ const FAULT: &str = "bits:1e-6 (the chance of a wrong bit on a link), loss:0.01 
                      model=plain), host:3@1ms, power:3@1ms or cable:3@1ms, joined by commas";
 
 impl Cluster {
-    /// Opens the cluster that a URL describes: `sim:sci`, `sim:atoll` or `sim:ethernet`, and keys
-    /// behind a `?`, joined by `&`. `docs/simulation/atoll.md` and `docs/simulation/ethernet.md`
-    /// have the keys of these; those of SCI are:
+    /// Opens the cluster that a URL describes: `sim:sci`, or another network with a page of its own
+    /// in `docs/simulation`, and keys behind a `?`, joined by `&`. Those of SCI are:
     ///
     /// | key | values | without it |
     /// | --- | --- | --- |
@@ -56,6 +57,7 @@ impl Cluster {
         let keys = match url {
             url if is_ethernet(url) => ethernet_keys(url)?,
             url if is_atoll(url) => atoll_keys(url)?,
+            url if cards::link_of(url).is_some() => return Ok(cluster),
             url => keys_of(url)?,
         };
         if let Some(file) = keys.find("dump") {
@@ -88,13 +90,14 @@ enum Kind {
     Sci(Box<Config>),
     Ethernet(Box<ethernet::cluster::Config>),
     Atoll(Box<ClusterConfig>),
+    Cards(Box<myrinet::cluster::ClusterConfig>),
 }
 
 impl Description {
     /// Builds the cluster.
     ///
     /// # Errors
-    /// [`OpenError::Cluster`] or [`OpenError::Atoll`].
+    /// [`OpenError::Cluster`], [`OpenError::Atoll`] or [`OpenError::Parameters`].
     pub fn build(&self) -> Result<Cluster, OpenError> {
         match &self.config {
             Kind::Sci(config) => Ok(config.build()?),
@@ -102,6 +105,7 @@ impl Description {
             Kind::Atoll(config) => {
                 config.build().map_err(|error| OpenError::Atoll(error.to_string()))
             }
+            Kind::Cards(config) => Ok(config.build()?),
         }
     }
 }
@@ -121,6 +125,11 @@ pub fn describe(url: &str) -> Result<Description, OpenError> {
         let nodes = (config.network.wiring.nodes() * config.processes) as usize;
         let seed = config.network.seed;
         return Ok(Description { nodes, seed, config: Kind::Atoll(Box::new(config)) });
+    }
+    if let Some(link) = cards::link_of(url) {
+        let config = cards::describe(url, link)?;
+        let (nodes, seed) = (config.network.nodes as usize, config.network.seed);
+        return Ok(Description { nodes, seed, config: Kind::Cards(Box::new(config)) });
     }
     let config = config(url)?;
     let (nodes, seed) = (config.nodes, config.seed);
@@ -272,7 +281,7 @@ mod tests {
     #[test]
     fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         for (url, says) in [
-            ("sim:myrinet", "write sim:sci"),
+            ("sim:token-ring", "write sim:sci"),
             ("sim:scixx", "write sim:sci"),
             ("sim:sci?", "its keys are nodes, model"),
             ("sim:sci?nodes", "each as key=value"),

@@ -2,6 +2,7 @@
 
 use crate::core::fault::Fault;
 use crate::net::ethernet;
+use crate::net::myrinet;
 use crate::net::sci::cluster::ClusterError;
 
 /// The reason why a URL could not be opened, in one sentence.
@@ -9,8 +10,8 @@ use crate::net::sci::cluster::ClusterError;
 pub enum OpenError {
     /// The URL is for another link.
     #[error(
-        "{url:?} is not a simulated link; write sim:sci, sim:atoll or sim:ethernet, for example \
-         sim:sci?nodes=8&model=lc2"
+        "{url:?} is not a simulated link; write sim:sci, sim:atoll, sim:myrinet, sim:qsnet, \
+         sim:infiniband or sim:ethernet, for example sim:sci?nodes=8&model=lc2"
     )]
     Link {
         /// The given URL.
@@ -56,7 +57,7 @@ pub enum OpenError {
     Atoll(String),
     /// The parts of the URL do not make a network.
     #[error("the simulated link is invalid: {0}")]
-    Network(String),
+    Parameters(String),
     /// The parts of the URL do not make an Ethernet.
     #[error("the simulated link is invalid: {0}")]
     Ethernet(String),
@@ -78,6 +79,16 @@ pub(super) struct UrlFaults {
     /// Faults with their times.
     pub list: Vec<Fault>,
 }
+
+impl From<myrinet::ConfigError> for OpenError {
+    fn from(error: myrinet::ConfigError) -> OpenError {
+        OpenError::Parameters(error.to_string())
+    }
+}
+
+/// The faults of networks that do not lose packets by themselves.
+pub(super) const NO_LOSS: &str = "bits:1e-6 (the chance of a wrong bit on a link), host:3@1ms, \
+                                  power:3@1ms, cable:3@1ms or repair:3@2ms, joined by commas";
 
 /// Returns the keys behind the name of a network.
 pub(super) fn keys_behind<'a>(

@@ -22,7 +22,7 @@ fn a_wrong_url_is_answered_with_one_sentence_that_says_what_to_write() {
         ("sim:sci//a", "names no node"),
         ("sim:sci/lab/a/b", "names no node"),
         ("sim:sci/lab/a b", "is not a name"),
-        ("sim:myrinet/lab/a", "write sim:sci"),
+        ("sim:token-ring/lab/a", "write sim:sci"),
         ("sim:sci/lab/a?nodes=1", "2 or more"),
         ("sim:sci/lab/a?colour=red", "its keys are nodes, model"),
         ("udp://10.0.0.7", "write sim:sci"),

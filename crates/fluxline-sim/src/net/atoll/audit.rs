@@ -1,10 +1,10 @@
 //! The laws of the network: every packet is in exactly one place, and every message as well.
 
-use super::state::{FREE, PORTS};
-use super::wiring::{LINKS, NONE};
+use super::state::FREE;
+use super::wiring::NONE;
 use super::{Cargo, Network};
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Checks the laws.
     ///
     /// # Errors

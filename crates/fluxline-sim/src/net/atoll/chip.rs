@@ -1,8 +1,8 @@
 //! The state of one chip, as software on its node reads it.
 
 use super::deadlock::Held;
-use super::state::{FREE, PORTS};
-use super::wiring::{LINKS, NONE};
+use super::state::FREE;
+use super::wiring::NONE;
 use super::{Cargo, Network};
 
 /// The first packet of an input, as its chip knows it.
@@ -14,7 +14,7 @@ pub struct Front {
     pub first: u32,
 }
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Returns true if a link port receives the signal of another chip.
     #[must_use]
     pub fn is_link_up(&self, node: u32, port: u32) -> bool {

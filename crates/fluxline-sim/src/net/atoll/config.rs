@@ -8,6 +8,24 @@ use super::routes::{HOPS_MAX, Routing};
 use super::wiring::{Grid, Wiring};
 use crate::{Clock, Duration};
 
+/// The treatment of damaged packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errors {
+    /// Each link finds and repeats them.
+    RepeatedByLinks,
+    /// They go on, and the target drops their message.
+    DroppedByTarget,
+}
+
+/// The flow control of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The receiver stops the sender, and lets it go on.
+    StopGo,
+    /// The sender has a credit for each place in the receiver's buffer.
+    Credits,
+}
+
 /// The network: chips, cables and routes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -27,6 +45,9 @@ pub struct Config {
     pub header_bytes: u32,
     /// From a head at the input of a chip to the head at its output \[clocks\].
     pub hop_clocks: u32,
+    /// The same at a chip that is only the end of a link: from the hand-over to its output, and
+    /// from its input to the hand-over.
+    pub end_clocks: u32,
     /// The delay of each cable; it is rounded up to clocks.
     pub cable: Duration,
     /// From the tail at the receiver until its acknowledgement leaves, and from the arrival of the
@@ -34,10 +55,14 @@ pub struct Config {
     pub ack_clocks: u32,
     /// The same for stop and go symbols.
     pub stop_clocks: u32,
+    /// The flow control of links.
+    pub flow: Flow,
     /// The buffer of each link input \[bytes of payload\].
     pub fifo_bytes: u32,
     /// The fill of the buffer at which a stopped sender may go on \[bytes\].
     pub go_bytes: u32,
+    /// The treatment of damaged packets.
+    pub errors: Errors,
     /// Packets in the retransmission buffer of a link output, at most [`WINDOW_MAX`].
     pub window: u32,
     /// Messages that wait at each host port.
@@ -67,9 +92,12 @@ impl Config {
             overhead_symbols: 8,                   // derived: 221 of 250 MB/s are 64 of 72.4
             header_bytes: 8,                       // assumed: one word
             hop_clocks: 27,                        // published: 24 to 27
+            end_clocks: 27,                        // no chip is only an end
+            errors: Errors::RepeatedByLinks,       // published
             cable: Duration::from_ns(25),          // background: 5 ns/m of copper; 5 m published
             ack_clocks: 20,                        // assumed
             stop_clocks: 12,                       // assumed: twice 6
+            flow: Flow::StopGo,                    // background
             fifo_bytes: 256,                       // derived: twice the slack and hysteresis
             go_bytes: 128,                         // assumed: half of the buffer
             window: 4,                             // derived: 2 to 3 packets fill a round trip
@@ -91,6 +119,18 @@ impl Config {
         self.cable_clocks() + u64::from(self.hop_clocks)
     }
 
+    /// Returns the time from a head at an output to its hand-over at the end of the link
+    /// \[clocks\].
+    pub(super) fn end(&self) -> u64 {
+        self.cable_clocks() + u64::from(self.end_clocks)
+    }
+
+    /// Returns the time from the hand-over of a message to its head at an output \[clocks\].
+    pub(super) fn source(&self) -> u64 {
+        let has_ends = self.wiring.ends() > 0;
+        u64::from(if has_ends { self.end_clocks } else { self.hop_clocks })
+    }
+
     /// Returns the time from the end of a packet at a sender to its acknowledgement \[clocks\].
     pub(super) fn ack(&self) -> u64 {
         2 * self.cable_clocks() + u64::from(self.ack_clocks)
@@ -108,7 +148,8 @@ impl Config {
     pub fn slack_bytes(&self) -> u32 {
         let payload = u64::from(self.packet_bytes);
         let packet = (payload + u64::from(self.overhead_symbols)).max(1);
-        let coming = (self.control() + self.hop()).saturating_mul(payload).div_ceil(packet);
+        let coming =
+            (self.control() + self.hop().max(self.end())).saturating_mul(payload).div_ceil(packet);
         u32::try_from(coming + payload).unwrap_or(u32::MAX)
     }
 
@@ -144,18 +185,23 @@ impl Config {
         let megahertz = self.clock.hertz() / 1_000_000;
         let links = self.wiring.shape().map_or(0, Grid::longest);
         let (nodes, has_table) = (self.wiring.nodes(), self.has_table());
-        let least = self.go_bytes.saturating_add(self.slack_bytes());
+        let least = match self.flow {
+            Flow::StopGo => self.go_bytes.saturating_add(self.slack_bytes()),
+            Flow::Credits => self.packet_bytes,
+        };
         let problem = if !(1..=10_000).contains(&megahertz) {
             format!("a clock of {} Hz: give 1 to 10000 MHz", self.clock.hertz())
         } else if !(1..=4096).contains(&self.packet_bytes) {
             format!("packets of {} bytes: give 1 to 4096", self.packet_bytes)
         } else if !(1..=4096).contains(&self.header_bytes) {
             format!("a header of {} bytes: give 1 to 4096", self.header_bytes)
-        } else if !(1..=4096).contains(&self.overhead_symbols) {
-            format!("{} symbols of overhead: give 1 to 4096", self.overhead_symbols)
+        } else if self.overhead_symbols > 4096 {
+            format!("{} symbols of overhead: give at most 4096", self.overhead_symbols)
         } else if !(1..=WINDOW_MAX as u32).contains(&self.window) {
             format!("a window of {} packets: give 1 to {WINDOW_MAX}", self.window)
-        } else if !(1..=4096).contains(&self.hop_clocks) || self.cable_clocks() > 4096 {
+        } else if ![self.hop_clocks, self.end_clocks].iter().all(|of| (1..=4096).contains(of))
+            || self.cable_clocks() > 4096
+        {
             "a hop and a cable take 1 to 4096 clocks each".to_owned()
         } else if self.ack_clocks > 4096 || self.stop_clocks > 4096 {
             "control symbols take at most 4096 clocks".to_owned()

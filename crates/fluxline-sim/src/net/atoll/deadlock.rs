@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::state::{FREE, PORTS};
-use super::wiring::{LINKS, NONE};
-use super::{Cargo, Network};
+use super::state::FREE;
+use super::wiring::NONE;
+use super::{Cargo, Flow, Network};
 
 /// An input of a crossbar whose first packet cannot move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ enum Wait {
     For(u32),
 }
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Finds worms that wait for each other in a circle, even while others still move: the exact
     /// wait-for graph. Each input waits for at most one other, because there are no virtual
     /// channels, so a circle is a deadlock.
@@ -125,7 +125,11 @@ impl<C: Cargo> Network<C> {
         }
         let next = &self.inputs[of.to as usize];
         let (fill, leaving) = (next.fill, u32::from(next.leaving_bytes));
-        let stays_stopped = next.is_stopping && fill - leaving > self.config.go_bytes;
+        let kept = fill - leaving;
+        let stays_stopped = match self.config.flow {
+            Flow::StopGo => next.is_stopping && kept > self.config.go_bytes,
+            Flow::Credits => kept + self.config.packet_bytes > self.config.fifo_bytes,
+        };
         if stays_stopped { Wait::For(of.to) } else { Wait::No }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use super::deadlock::Held;
-use super::state::{FREE, PORTS};
-use super::wiring::{LINKS, NONE};
+use super::state::FREE;
+use super::wiring::NONE;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Report, SendId};
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Applies a fault. The cable of a node is that of its lowest link port with one.
     pub(super) fn apply(&mut self, kind: FaultKind, agenda: &mut impl Schedule<Entry>) -> bool {
         let node = kind.node();
@@ -198,11 +198,12 @@ impl<C: Cargo> Network<C> {
             of.worm = NONE;
         }
         let mut kept = VecDeque::new();
-        let mut removed = 0;
+        let (mut removed, mut bytes) = (0, 0);
         while next != NONE {
             let packet = *self.packets.get(next);
             if packet.worm == worm {
                 self.inputs[input as usize].fill -= u32::from(packet.bytes);
+                bytes += u32::from(packet.bytes);
                 self.remove(next);
                 removed += 1;
             } else {
@@ -222,6 +223,7 @@ impl<C: Cargo> Network<C> {
             (first..first + PORTS).for_each(|of| self.outputs[of as usize].waiting &= !bit);
             self.inputs[input as usize].go(tick + control, go);
             self.announce_go(input, agenda);
+            self.return_credit(input, bytes, agenda);
             self.resupply(input, agenda);
         }
         if !kept.is_empty() && removed > 0 {

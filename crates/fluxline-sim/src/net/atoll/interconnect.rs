@@ -2,7 +2,6 @@
 
 use super::deadlock::Held;
 use super::tap::Tap;
-use super::wiring::LINKS;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
@@ -12,12 +11,12 @@ use crate::core::interconnect::{
 };
 
 /// Frames are messages. A send is done when its last symbol is at the target.
-impl<C: Cargo> Interconnect for Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Interconnect for Network<C, LINKS, PORTS> {
     type Frame = C;
     type Entry = Entry;
 
     fn nodes(&self) -> u32 {
-        self.config.wiring.nodes()
+        self.config.wiring.hosts()
     }
 
     fn send(
@@ -82,7 +81,7 @@ impl<C: Cargo> Interconnect for Network<C> {
     }
 
     fn begin_dump(&mut self, dump: Dump) -> bool {
-        self.tap = Some(Box::new(Tap::new(dump, &self.config)));
+        self.tap = Some(Box::new(Tap::new(dump, &self.config, PORTS)));
         true
     }
 

@@ -5,6 +5,9 @@
 //! CRC, repeat damaged ones, and stop a sender whose packets do not fit. All times are exact to the
 //! clock; `docs/simulation/atoll.md` lists the rules and what is left out.
 //!
+//! The crossbars of other networks follow the same rules: `net::myrinet` has chips with more ports,
+//! chips that are only the ends of links, and damaged messages that their target drops.
+//!
 //! One entry handles all of a clock: packets arrive, then outputs choose, so the order in which
 //! they were scheduled does not count.
 
@@ -28,7 +31,7 @@ mod supply;
 mod tap;
 
 pub use cargo::{Cargo, Parcel, Processes, Sent, Worms};
-pub use config::Config;
+pub use config::{Config, Errors, Flow};
 pub use deadlock::Deadlock;
 pub use error::ConfigError;
 pub use fault::Cut;
@@ -40,8 +43,8 @@ use std::collections::VecDeque;
 use fluxline_core::random::Draw;
 
 use routes::Routes;
-use state::{Input, NetworkPort, Output, PORTS, Packet, Slot, Worm};
-use wiring::{LINKS, NONE};
+use state::{Input, NetworkPort, Output, Packet, Slot, Worm};
+use wiring::NONE;
 
 use super::router::{Slab, Ticks};
 use crate::Duration;
@@ -84,9 +87,10 @@ pub struct Counts {
     pub stops: u64,
 }
 
-/// All chips and cables, with messages that carry `C`.
+/// All chips and cables, with messages that carry `C`. A chip has `LINKS` link ports and as many
+/// network ports, with numbers below `PORTS`; those of ATOLL are the default.
 #[derive(Clone, Debug)]
-pub struct Network<C> {
+pub struct Network<C, const LINKS: u32 = 4, const PORTS: u32 = 8> {
     config: Config,
     routes: Routes,
     ticks: Ticks,
@@ -116,7 +120,11 @@ pub struct Network<C> {
     /// The chance that a packet arrives whole, by its symbols; empty: links have no errors.
     survivals: Vec<f64>,
     stop_bytes: u32,
+    /// Chips below this number are only the ends of links.
+    ends: u32,
+    source_clocks: u64,
     hop_clocks: u64,
+    end_clocks: u64,
     ack_clocks: u64,
     control_clocks: u64,
     counts: Counts,
@@ -126,12 +134,12 @@ pub struct Network<C> {
     defect: Option<String>,
 }
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Makes a network without traffic.
     ///
     /// # Errors
     /// Those of [`Config::check`].
-    pub fn new(config: Config) -> Result<Network<C>, ConfigError> {
+    pub fn new(config: Config) -> Result<Network<C, LINKS, PORTS>, ConfigError> {
         config.check()?;
         let nodes = config.wiring.nodes();
         let end_of = |index: u32| match (index / PORTS, index % PORTS) {
@@ -145,13 +153,18 @@ impl<C: Cargo> Network<C> {
         let is_dead = |index: u32| index % PORTS < LINKS && end_of(index) == NONE;
         let span = config.longest() + config.ack() + config.control() + config.hop() + 2;
         let has_errors = config.bit_error_rate > 0.0;
+        let has_credits = config.flow == Flow::Credits;
+        let input = |index| {
+            let feeder = end_of(index);
+            Input::new(feeder, has_credits && feeder != NONE)
+        };
         Ok(Network {
             routes: Routes::of(&config.wiring, config.routing),
             ticks: Ticks::new(config.clock),
             tick: 0,
             slots: vec![Slot::default(); span.next_power_of_two() as usize],
             choosing: Vec::new(),
-            inputs: all.clone().map(|index| Input::new(end_of(index))).collect(),
+            inputs: all.clone().map(input).collect(),
             outputs: all.map(|index| Output::new(end_of(index), is_dead(index))).collect(),
             ports: vec![NetworkPort::default(); (nodes * LINKS) as usize],
             packets: Slab::default(),
@@ -165,7 +178,10 @@ impl<C: Cargo> Network<C> {
             draw: Draw::new(config.seed),
             survivals: if has_errors { config.survivals() } else { Vec::new() },
             stop_bytes: config.stop_bytes(),
+            ends: config.wiring.ends(),
+            source_clocks: config.source(),
             hop_clocks: config.hop(),
+            end_clocks: config.end(),
             ack_clocks: config.ack(),
             control_clocks: config.control(),
             counts: Counts::default(),
@@ -197,6 +213,12 @@ impl<C: Cargo> Network<C> {
             + self.worms.memory_bytes()
     }
 
+    /// Returns the number of messages that wait at a host port, the one that leaves included.
+    #[must_use]
+    pub fn waiting(&self, node: u32, port: u32) -> usize {
+        self.ports[(node * LINKS + port) as usize].worms.len()
+    }
+
     /// Returns the number of links on the path of a message, if there is a path.
     #[must_use]
     pub fn links_between(&self, source: u32, target: u32) -> Option<u32> {
@@ -215,7 +237,8 @@ impl<C: Cargo> Network<C> {
         let symbols = payload + packets * u64::from(config.overhead_symbols);
         let links = u64::from(links);
         let route = if packets > 1 { links } else { 0 };
-        let head = u64::from(config.hop_clocks) + links * self.hop_clocks;
+        let last = if links > 0 && self.ends > 0 { self.hop_clocks - self.end_clocks } else { 0 };
+        let head = self.source_clocks + links * self.hop_clocks - last;
         config.clock.span(head + symbols + route)
     }
 

@@ -1,13 +1,13 @@
 //! The motion of packets: the work of one clock.
 
-use super::state::{Coming, FREE, Input, NEVER, Output, PORTS, Packet, Repair};
+use super::state::{Coming, FREE, Input, NEVER, Output, Packet, Repair};
 use super::tap::{Fate, Sent};
-use super::wiring::{LINKS, NONE};
-use super::{Cargo, Entry, Network};
+use super::wiring::NONE;
+use super::{Cargo, Entry, Errors, Network};
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Class, Report, SendId};
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Does all work of this clock.
     pub(super) fn do_tick(&mut self, agenda: &mut impl Schedule<Entry>) {
         self.tick = self.ticks.from(agenda.now());
@@ -55,12 +55,13 @@ impl<C: Cargo> Network<C> {
         let Coming { packet, input } = coming;
         self.inputs[input as usize].coming -= 1;
         let Packet { worm, bytes, .. } = *self.packets.get(packet);
+        let (tick, go, control) = (self.tick, self.config.go_bytes, self.control_clocks);
         if self.worms.get(worm).is_dead {
             self.remove(packet);
+            self.return_credit(input, bytes.into(), agenda);
             self.resupply(input, agenda);
             return;
         }
-        let (tick, go, control) = (self.tick, self.config.go_bytes, self.control_clocks);
         let of = &mut self.inputs[input as usize];
         of.settle(tick, go, control);
         of.fill += u32::from(bytes);
@@ -142,15 +143,17 @@ impl<C: Cargo> Network<C> {
             holder => of.waiting & 1 << holder,
         };
         let (turn, mut soonest) = (of.turn, NEVER);
-        asking = asking.rotate_right(u32::from(turn));
         while asking != 0 {
-            let input = first + (asking.trailing_zeros() + u32::from(turn)) % PORTS;
+            // The first one from the turn on, or else the first of all.
+            let ahead = asking & u32::MAX << turn;
+            let local = if ahead == 0 { asking } else { ahead }.trailing_zeros();
+            let input = first + local;
             let leaving = self.inputs[input as usize].leaving_until;
             if leaving <= self.tick {
                 return Some(input);
             }
             soonest = soonest.min(leaving);
-            asking &= asking - 1;
+            asking &= !(1 << local);
         }
         if soonest < NEVER {
             self.wake(output, soonest, agenda);
@@ -243,8 +246,10 @@ impl<C: Cargo> Network<C> {
             self.land(number, now + symbols, agenda);
             return Fate::Landed;
         }
-        of.acks[usize::from(of.ack)] = now + symbols + self.ack_clocks;
-        of.ack = (of.ack + 1) % self.config.window as u8;
+        if self.config.errors == Errors::RepeatedByLinks {
+            of.acks[usize::from(of.ack)] = now + symbols + self.ack_clocks;
+            of.ack = (of.ack + 1) % self.config.window as u8;
+        }
         let lost = of.repair.as_mut().map(|repair| &mut repair.lost);
         if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
             lost.push_back(number);
@@ -253,17 +258,32 @@ impl<C: Cargo> Network<C> {
         let survival = self.survivals.get(symbols as usize);
         if survival.is_some_and(|&chance| !self.draw.chance(chance)) {
             self.counts.damaged += 1;
+            if self.config.errors == Errors::DroppedByTarget {
+                let worm = self.packets.get(number).worm;
+                self.worms.get_mut(worm).is_damaged = true;
+                self.carry(number, to, agenda);
+                return Fate::Damaged;
+            }
             let repair = of.repair.get_or_insert_default();
             repair.lost.push_back(number);
             let tick = now + symbols + self.ack_clocks;
             self.slot(tick, output, agenda).nacks.push(output);
             return Fate::Damaged;
         }
-        self.counts.hops += 1;
-        self.inputs[to as usize].coming += 1;
-        let tick = now + self.hop_clocks;
-        self.slot(tick, to, agenda).arrivals.push(Coming { packet: number, input: to });
+        self.carry(number, to, agenda);
         Fate::Whole
+    }
+
+    /// Carries a packet to the input at the other end of a link.
+    fn carry(&mut self, packet: u32, input: u32, agenda: &mut impl Schedule<Entry>) {
+        self.counts.hops += 1;
+        let bytes = u32::from(self.packets.get(packet).bytes);
+        let of = &mut self.inputs[input as usize];
+        of.coming += 1;
+        of.owed += if of.has_credits { bytes } else { 0 };
+        let is_end = input / PORTS < self.ends;
+        let tick = self.tick + if is_end { self.end_clocks } else { self.hop_clocks };
+        self.slot(tick, input, agenda).arrivals.push(Coming { packet, input });
     }
 
     /// Records a packet that a link sends in the dump.
@@ -340,9 +360,14 @@ impl<C: Cargo> Network<C> {
             let send = worm.send;
             self.defect.get_or_insert_with(|| format!("send {send} arrived in part"));
         }
+        let (node, send) = (worm.source, SendId(worm.send));
+        if worm.is_damaged {
+            self.counts.lost += 1;
+            self.reports.push_back(Report::Lost { node, send });
+            return;
+        }
         self.counts.delivered += 1;
         self.arrived[worm.target as usize].push_back(cargo);
-        let (node, send) = (worm.source, SendId(worm.send));
         self.reports.push_back(Report::Received { node: worm.target, class: Class::Request });
         self.reports.push_back(Report::Done { node, send });
     }

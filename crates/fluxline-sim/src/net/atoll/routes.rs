@@ -1,9 +1,9 @@
 //! The path of a message: a link port for each hop, chosen by the source.
 
-use super::wiring::{Grid, LINKS, NONE, Wiring};
+use super::wiring::{Grid, NONE, Wiring};
 use crate::routes::{self, Graph, Root};
 
-/// The most links of a path. A choice: 2 bits for each in four words.
+/// The most links of a path. A choice: 4 bits for each in eight words.
 pub const HOPS_MAX: u32 = 128;
 
 /// The choice of paths.
@@ -27,7 +27,7 @@ pub enum Routing {
 /// A path: its length and the link port of each hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    words: [u64; 4],
+    words: [u64; 8],
     links: u8,
 }
 
@@ -35,7 +35,7 @@ impl Path {
     /// Adds a hop. A path has at most [`HOPS_MAX`].
     pub fn push(&mut self, port: u32) {
         let index = usize::from(self.links);
-        self.words[index / 32] |= u64::from(port) << (index % 32 * 2);
+        self.words[index / 16] |= u64::from(port) << (index % 16 * 4);
         self.links += 1;
     }
 
@@ -53,7 +53,7 @@ impl Path {
             node if node >= wiring.nodes() => NONE,
             node => match wiring.end_of(node, self.port(hop)) {
                 NONE => NONE,
-                end => end / LINKS,
+                end => end / wiring.links(),
             },
         })
     }
@@ -62,7 +62,7 @@ impl Path {
     #[inline]
     #[must_use]
     pub fn port(&self, hop: u32) -> u32 {
-        (self.words[hop as usize / 32] >> (hop % 32 * 2)) as u32 & 3
+        (self.words[hop as usize / 16] >> (hop % 16 * 4)) as u32 & 15
     }
 }
 
@@ -111,7 +111,7 @@ impl Routes {
             if path.links() == HOPS_MAX {
                 return None;
             }
-            path.push(channel % LINKS);
+            path.push(channel % graph.ports());
         }
         walk.has_arrived().then_some(path)
     }

@@ -6,8 +6,6 @@ use super::config::WINDOW_MAX;
 use super::routes::Path;
 use super::wiring::NONE;
 
-/// Inputs of a crossbar, and its outputs: link ports 0 to 3, then network ports 0 to 3.
-pub const PORTS: u32 = 8;
 /// A clock that never comes.
 pub const NEVER: u64 = u64::MAX;
 /// The holder of an output that no message holds.
@@ -52,13 +50,24 @@ pub struct Worm {
     pub is_control: bool,
     /// True if a fault has removed it.
     pub is_dead: bool,
+    /// True if a bit of it is wrong, and its target drops it.
+    pub is_damaged: bool,
 }
 
 /// A change of the sender's permission on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct Signal {
     pub tick: u64,
-    pub is_stop: bool,
+    pub word: Word,
+}
+
+/// The content of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    Stop,
+    Go,
+    /// The place of this number of bytes is free.
+    Credit(u32),
 }
 
 /// An input of a crossbar with its buffer.
@@ -84,14 +93,20 @@ pub struct Input {
     pub is_stopped: bool,
     /// True if the sender waits for a go.
     pub is_awaited: bool,
+    /// True if its link has credits.
+    pub has_credits: bool,
+    /// Bytes that the sender has sent, as far as their credits have not come back to it.
+    pub owed: u32,
     pub signals: VecDeque<Signal>,
     /// Packets that are on their way to this input.
     pub coming: u32,
 }
 
 impl Input {
-    pub fn new(feeder: u32) -> Input {
+    pub fn new(feeder: u32, has_credits: bool) -> Input {
         Input {
+            has_credits,
+            owed: 0,
             head: NONE,
             tail: NONE,
             fill: 0,
@@ -126,7 +141,7 @@ pub struct Output {
     /// The next clock at which it chooses; [`NEVER`]: none.
     pub wake_at: u64,
     /// A bit for each input whose first packet asks for it.
-    pub waiting: u8,
+    pub waiting: u32,
     /// The input that holds it for a message.
     pub holder: u8,
     /// The input that is checked first.

@@ -1,12 +1,12 @@
 //! Network ports: messages wait, and are cut into packets as fast as the crossbar takes them.
 
-use super::state::{Coming, PORTS, Packet, Worm};
-use super::wiring::{LINKS, NONE};
+use super::state::{Coming, Packet, Worm};
+use super::wiring::NONE;
 use super::{Cargo, Entry, Network};
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Refusal, Refused, Report, SendId};
 
-impl<C: Cargo> Network<C> {
+impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Queues a message at the network port of its host port.
     pub(super) fn queue(
         &mut self,
@@ -23,7 +23,7 @@ impl<C: Cargo> Network<C> {
         };
         let is_there = |node: u32| self.has_power.get(node as usize) == Some(&true);
         let has_ports = u32::from(port.max(target_port)) < LINKS;
-        if !has_ports || !is_there(node) || target >= self.has_power.len() as u32 {
+        if !has_ports || !is_there(node) || target >= self.config.wiring.hosts() {
             return never(cargo);
         }
         let Some(path) = chosen.or_else(|| self.routes.path(node, target)) else {
@@ -51,6 +51,7 @@ impl<C: Cargo> Network<C> {
             hop: 0,
             is_control,
             is_dead: false,
+            is_damaged: false,
         };
         let number = self.worms.add(worm);
         if self.cargo.len() <= number as usize {
@@ -64,7 +65,7 @@ impl<C: Cargo> Network<C> {
         if !self.ports[index].is_supplied {
             let now = self.ticks.from(agenda.now()).max(self.tick);
             let input = node * PORTS + LINKS + u32::from(port);
-            self.supply(input, now + u64::from(self.config.hop_clocks), agenda);
+            self.supply(input, now + self.source_clocks, agenda);
         }
         Ok(SendId(send))
     }

@@ -5,7 +5,7 @@
 //! the header of the generic network (`docs/simulation/dumps.md`) without a payload.
 
 use super::config::Config;
-use super::state::{PORTS, Packet, Worm};
+use super::state::{Packet, Worm};
 use super::wiring::NONE;
 use crate::Instant;
 use crate::core::dump::{self, Dump, Interface, LINK_TYPE_NETWORK};
@@ -47,8 +47,9 @@ pub struct Sent {
 
 impl Tap {
     /// Makes a recorder with one interface for each direction of a cable.
-    pub fn new(mut dump: Dump, config: &Config) -> Tap {
-        let mut interfaces = vec![NONE; (config.wiring.nodes() * PORTS) as usize];
+    /// A chip has inputs and outputs with numbers below `ports`.
+    pub fn new(mut dump: Dump, config: &Config, ports: u32) -> Tap {
+        let mut interfaces = vec![NONE; (config.wiring.nodes() * ports) as usize];
         for near in config.wiring.link_ports() {
             let (node, port, to) = (near.node, near.port, near.end(&config.wiring).node);
             let name = format!("node{node}:port{port}-{to}");
@@ -56,7 +57,7 @@ impl Tap {
             let bits_per_s = config.clock.hertz() * 8;
             let (name, about, link_type) = (&name, &about, LINK_TYPE_NETWORK);
             let interface = Interface { name, about, link_type, bits_per_s };
-            interfaces[(node * PORTS + port) as usize] = dump.interface(&interface);
+            interfaces[(node * ports + port) as usize] = dump.interface(&interface);
         }
         Tap { dump, interfaces }
     }

@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use crate::net::router::graph::{Edge, lines, parse_edge};
 use crate::routes::Graph;
 
-/// Link ports of a chip.
+/// Link ports of an ATOLL chip.
 pub const LINKS: u32 = 4;
 /// The index that stands for "nothing".
 pub const NONE: u32 = u32::MAX;
@@ -40,7 +40,7 @@ impl LinkPort {
     #[must_use]
     pub fn end(self, wiring: &Wiring) -> LinkPort {
         let end = wiring.end_of(self.node, self.port);
-        LinkPort { node: end / LINKS, port: end % LINKS }
+        LinkPort { node: end / wiring.links, port: end % wiring.links }
     }
 }
 
@@ -68,7 +68,11 @@ impl Grid {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wiring {
     nodes: u32,
-    /// The link port at the other end of each link port (node times 4 plus port), or [`NONE`].
+    /// The nodes below this number are only ends of links; 0: all nodes are chips with hosts.
+    only_ends: u32,
+    /// Link ports of a chip.
+    links: u32,
+    /// The link port at the other end of each link port (node times links plus port), or [`NONE`].
     ends: Vec<u32>,
     grid: Option<Grid>,
 }
@@ -80,9 +84,27 @@ impl Wiring {
     /// A node that does not exist, a cable from a node to itself, a fifth cable at a node, or a
     /// number of nodes outside of the limits.
     pub fn of(nodes: u32, cables: &[Cable]) -> Result<Wiring, ConfigError> {
-        let mut wiring = Wiring::bare(nodes)?;
-        cables.iter().try_for_each(|&cable| wiring.add(cable))?;
-        Ok(wiring)
+        Wiring::bare(nodes, LINKS)?.with(cables)
+    }
+
+    /// Joins hosts with one link port and switches with `ports` by cables; hosts have the lower
+    /// numbers.
+    ///
+    /// # Errors
+    /// Those of [`Wiring::of`].
+    pub fn switched(
+        hosts: u32,
+        switches: u32,
+        ports: u32,
+        cables: &[Cable],
+    ) -> Result<Wiring, ConfigError> {
+        let wiring = Wiring::bare(hosts.saturating_add(switches), ports)?;
+        Wiring { only_ends: hosts, ..wiring }.with(cables)
+    }
+
+    fn with(mut self, cables: &[Cable]) -> Result<Wiring, ConfigError> {
+        cables.iter().try_for_each(|&cable| self.add(cable))?;
+        Ok(self)
     }
 
     fn add(&mut self, Cable { from, to }: Cable) -> Result<(), ConfigError> {
@@ -119,7 +141,8 @@ impl Wiring {
         let Some(last) = cables.iter().map(|(_, of)| of.from.max(of.to)).max() else {
             return Err(" the file has no cable; write one a line, such as `0 1`.".into());
         };
-        let mut wiring = Wiring::bare((last + 1).max(2)).map_err(|error| format!(" {error}."))?;
+        let mut wiring =
+            Wiring::bare((last + 1).max(2), LINKS).map_err(|error| format!(" {error}."))?;
         for (number, cable) in cables {
             let added = wiring.add(cable);
             added.map_err(|ConfigError(problem)| at_line(number, &problem))?;
@@ -139,8 +162,10 @@ impl Wiring {
         let mut waiting = vec![0];
         is_reached[0] = true;
         while let Some(node) = waiting.pop() {
-            for end in (0..LINKS).map(|port| self.end_of(node, port)).filter(|&end| end != NONE) {
-                let next = end / LINKS;
+            for end in
+                (0..self.links).map(|port| self.end_of(node, port)).filter(|&end| end != NONE)
+            {
+                let next = end / self.links;
                 if !std::mem::replace(&mut is_reached[next as usize], true) {
                     waiting.push(next);
                 }
@@ -153,21 +178,23 @@ impl Wiring {
     #[must_use]
     pub fn are_joined(&self, one: u32, other: u32) -> bool {
         let is_node = one < self.nodes && other < self.nodes;
-        is_node && (0..LINKS).any(|port| self.leads(one, port, other))
+        is_node && (0..self.links).any(|port| self.leads(one, port, other))
     }
 
     /// Returns the link ports that have a cable, in the order of the network's links.
     #[must_use]
     pub fn link_ports(&self) -> Vec<LinkPort> {
         let wired = (0..).zip(&self.ends).filter(|(_, end)| **end != NONE);
-        wired.map(|(at, _): (u32, _)| LinkPort { node: at / LINKS, port: at % LINKS }).collect()
+        wired
+            .map(|(at, _): (u32, _)| LinkPort { node: at / self.links, port: at % self.links })
+            .collect()
     }
 
     /// Returns true if the cable at a port leads to a node.
     #[must_use]
     pub fn leads(&self, node: u32, port: u32, to: u32) -> bool {
         let end = self.end_of(node, port);
-        end != NONE && end / LINKS == to
+        end != NONE && end / self.links == to
     }
 
     /// A grid, or a torus. Ports 0 to 3 go right, left, up and down.
@@ -176,7 +203,7 @@ impl Wiring {
     /// A side of 0, or a number of nodes outside of the limits.
     pub fn grid(grid: Grid) -> Result<Wiring, ConfigError> {
         let Grid { columns, rows, is_torus } = grid;
-        let mut wiring = Wiring::bare(columns.saturating_mul(rows))?;
+        let mut wiring = Wiring::bare(columns.saturating_mul(rows), LINKS)?;
         for node in 0..wiring.nodes {
             let (column, row) = (node % columns, node / columns);
             let wraps = |at: u32, side: u32| side > 1 && (at + 1 < side || is_torus);
@@ -208,11 +235,12 @@ impl Wiring {
         Wiring::of(nodes, &all.collect::<Vec<Cable>>())
     }
 
-    fn bare(nodes: u32) -> Result<Wiring, ConfigError> {
+    fn bare(nodes: u32, links: u32) -> Result<Wiring, ConfigError> {
         if !(2..=NODES_MAX).contains(&nodes) {
             return Err(ConfigError(format!("{nodes} nodes: give 2 to {NODES_MAX}")));
         }
-        Ok(Wiring { nodes, ends: vec![NONE; (nodes * LINKS) as usize], grid: None })
+        let ends = vec![NONE; (nodes * links) as usize];
+        Ok(Wiring { nodes, only_ends: 0, links, ends, grid: None })
     }
 
     fn join(&mut self, near: u32, far: u32) {
@@ -221,9 +249,10 @@ impl Wiring {
     }
 
     fn free_port(&self, node: u32) -> Result<u32, ConfigError> {
-        let ports = node * LINKS..(node + 1) * LINKS;
+        let links = self.links;
+        let ports = node * links..(node + 1) * links;
         let mut free = ports.filter(|&port| self.ends[port as usize] == NONE);
-        free.next().ok_or_else(|| ConfigError(format!("node {node} has more than {LINKS} cables")))
+        free.next().ok_or_else(|| ConfigError(format!("node {node} has more than {links} cables")))
     }
 
     /// Returns the number of nodes.
@@ -232,28 +261,47 @@ impl Wiring {
         self.nodes
     }
 
+    /// Returns the number of link ports of a chip.
+    #[must_use]
+    pub fn links(&self) -> u32 {
+        self.links
+    }
+
+    /// Returns the number of nodes that send and receive.
+    #[must_use]
+    pub fn hosts(&self) -> u32 {
+        if self.only_ends > 0 { self.only_ends } else { self.nodes }
+    }
+
+    /// Returns the number of nodes that are only ends of links; they have the lowest numbers.
+    #[must_use]
+    pub fn ends(&self) -> u32 {
+        self.only_ends
+    }
+
     /// Returns the shape, if it is a grid or a torus.
     #[must_use]
     pub fn shape(&self) -> Option<Grid> {
         self.grid
     }
 
-    /// Returns the link port at the other end of a cable (node times 4 plus port), or [`NONE`].
+    /// Returns the link port at the other end of a cable (node times links plus port), or [`NONE`].
     #[must_use]
     pub fn end_of(&self, node: u32, port: u32) -> u32 {
-        self.ends[(node * LINKS + port) as usize]
+        self.ends[(node * self.links + port) as usize]
     }
 
     /// Returns the graph of nodes and cables.
     #[must_use]
     pub fn graph(&self) -> Graph {
-        Graph::of_opposites(LINKS, self.ends.clone())
+        Graph::of_opposites(self.links, self.ends.clone())
     }
 
     /// Returns the number of cables between the nodes for which `is_left` is true, and the others.
     pub fn cut(&self, is_left: impl Fn(u32) -> bool) -> u32 {
-        let crosses =
-            |port: u32, end: u32| end != NONE && is_left(port / LINKS) != is_left(end / LINKS);
+        let crosses = |port: u32, end: u32| {
+            end != NONE && is_left(port / self.links) != is_left(end / self.links)
+        };
         let ends = (0..).zip(&self.ends).filter(|&(port, &end)| crosses(port, end));
         ends.count() as u32 / 2
     }

@@ -36,8 +36,8 @@ impl ClusterConfig {
     pub fn build(&self) -> Result<Cluster, ConfigError> {
         let (network, many) = (self.network.clone(), self.processes);
         match (self.management, many) {
-            (None, 1) => self.join(Network::<Frame>::new(network)?),
-            (None, _) => self.join(Shared::new(Network::new(network)?, many)?),
+            (None, 1) => self.join(<Network<Frame>>::new(network)?),
+            (None, _) => self.join(Shared::new(<Network<_>>::new(network)?, many)?),
             (Some(settings), 1) => self.join(Managed::<Frame>::new(network, settings)?),
             (Some(settings), _) => self.join(Shared::new(Managed::new(network, settings)?, many)?),
         }
@@ -50,7 +50,8 @@ impl ClusterConfig {
         Courier<W>: Platform<Wire = W>,
     {
         let nodes = self.network.wiring.nodes();
-        let buses: Vec<SharedBus> = (0..nodes).map(|_| SharedBus::new(self.times.bus)).collect();
+        let bus = || self.times.bus.map(SharedBus::new);
+        let buses: Vec<Option<SharedBus>> = (0..nodes).map(|_| bus()).collect();
         let card = |process: u32| {
             let bus = buses[(process / self.processes) as usize].clone();
             Courier::<W>::on_bus(process, self.times, bus)

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::net::atoll::state::PORTS;
+use crate::net::atoll::wiring::LINKS;
 use crate::routes::Dependencies;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ struct Obvious<'a> {
     arrived: Vec<(u64, usize)>,
 }
 
-const P: usize = PORTS as usize;
+const P: usize = 2 * LINKS as usize;
 
 impl<'a> Obvious<'a> {
     fn new(config: &'a Config, sent: &'a [Sent]) -> Obvious<'a> {

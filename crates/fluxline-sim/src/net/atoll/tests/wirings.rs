@@ -1,6 +1,7 @@
 //! Topologies and paths, compared with what is published and with brute force.
 
 use super::*;
+use crate::net::atoll::wiring::LINKS;
 use crate::routes::Dependencies;
 
 /// Returns the least number of cables between two halves, over all halves of 16 nodes.
