@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::session::{self, Session, failure, kept};
 use super::{report, save, simulated};
-use crate::arguments::{BenchArguments, BenchLink};
+use crate::arguments::{BenchArguments, BenchFormat, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::{progress, say, say_text};
@@ -17,7 +17,8 @@ use fluxline_run::Stop;
 /// Runs the experiments, prints their results and writes the report.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let quiet = json || arguments.format.is_some();
-    let kinds = run::choose(&arguments.only, &link.link)
+    let only = names(arguments);
+    let kinds = run::choose(&only, &link.link)
         .map_err(|error| Failure::failed(format_args!("{error}.")))?;
     let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
     let session = Session { link, arguments, plan, kinds, stop, bar };
@@ -54,6 +55,16 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     Ok(())
 }
 
+/// Returns the names of the experiments to run; none: the default ones.
+fn names(arguments: &BenchArguments) -> Vec<String> {
+    match arguments.format {
+        Some(BenchFormat::Netpipe) if arguments.only.is_empty() => {
+            vec![pingpong::netpipe::BY_DEFAULT.to_owned()]
+        }
+        _ => arguments.only.clone(),
+    }
+}
+
 fn plan(arguments: &BenchArguments) -> Plan {
     let default = Plan::new(arguments.quick);
     Plan {
@@ -61,6 +72,7 @@ fn plan(arguments: &BenchArguments) -> Plan {
         seed: arguments.seed,
         sizes: arguments.sizes.unwrap_or(default.sizes),
         perturbation: arguments.perturbation.unwrap_or(default.perturbation),
+        repeats: arguments.repeats,
         trial_seconds: arguments.trial_seconds.unwrap_or(default.trial_seconds),
         soak_seconds: arguments.seconds.unwrap_or(default.soak_seconds),
         ..default
@@ -98,7 +110,8 @@ fn nothing(report: &Report) -> Failure {
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {
-    let wrong = "no experiment on NetPIPE's schedule was run; add --only pingpong.";
+    let wrong = "--format netpipe prints one experiment on NetPIPE's schedule; add --only pingpong, \
+                 stream, bidirectional, integrity, cold or messages.";
     let text = pingpong::netpipe::text(report).ok_or_else(|| Failure::failed(wrong))?;
     say_text!("{text}");
     Ok(())
