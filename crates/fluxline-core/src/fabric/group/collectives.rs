@@ -325,6 +325,7 @@ impl Group {
         fabric: &mut dyn Fabric,
         of: &mut Collective,
     ) -> Result<bool, GroupError> {
+        self.check_alike(of)?;
         if of.counts {
             return self.turn_counter(fabric);
         }
@@ -343,6 +344,21 @@ impl Group {
             of.end_step(step);
         }
         Ok(true)
+    }
+
+    /// Checks the next part of every rank: one that calls something else would not be waited for.
+    fn check_alike(&self, of: &Collective) -> Result<(), GroupError> {
+        for (rank, peer) in self.peers.iter().enumerate() {
+            let Some(part) = peer.parts.front() else { continue };
+            let Header { tag, bytes: total, id, .. } = part.header;
+            let own = of.kind.number();
+            let is_alike = !of.kind.has_one_length() || total == of.data.len() as u64;
+            if tag == of.number && !(id == own && is_alike) {
+                let (own, theirs) = (name(own, of.data.len() as u64), name(id, total));
+                return Err(GroupError::Mismatch { rank, own, theirs });
+            }
+        }
+        Ok(())
     }
 
     /// Sends the parts of the own bytes that have a slot. Returns true when all are sent.
@@ -372,12 +388,9 @@ impl Group {
         while !of.received.is_whole {
             let Some(part) = self.peers[from].parts.pop_front() else { return Ok(false) };
             let Header { tag, bytes: total, id, .. } = part.header;
-            let own = of.kind;
-            let is_alike = !own.has_one_length() || total == of.data.len() as u64;
-            if (tag, id) != (of.number, own.number()) || !is_alike {
-                let theirs = name(id, total);
-                let own = name(own.number(), of.data.len() as u64);
-                return Err(GroupError::Mismatch { rank: from, own, theirs });
+            if (tag, id) != (of.number, of.kind.number()) {
+                let own = name(of.kind.number(), of.data.len() as u64);
+                return Err(GroupError::Mismatch { rank: from, own, theirs: name(id, total) });
             }
             let max = self.config.message_bytes_max;
             if total > max {

@@ -99,6 +99,8 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
     use crate::random::Draw;
 
