@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod child;
+pub mod collectives;
 pub mod compare;
 pub mod contest;
 pub mod control;

@@ -29,7 +29,7 @@ impl Group {
         Ok(is_over)
     }
 
-    /// Waits until all ranks leave, at most for the group's patience, and withdraws the region.
+    /// Waits until all ranks leave, at most for the group's patience, and closes the group.
     ///
     /// Errors: [`GroupError`].
     pub fn leave(mut self, fabric: &mut dyn Fabric) -> Result<(), GroupError> {
@@ -47,8 +47,18 @@ impl Group {
                 fabric.wait(limit);
             }
         }
-        fabric.withdraw(self.region)?;
+        self.close(fabric);
         Ok(())
+    }
+
+    /// Withdraws the region and ends the connections, whatever the other ranks do. After
+    /// [`Group::has_left`] nothing is lost.
+    pub fn close(self, fabric: &mut dyn Fabric) {
+        for endpoint in self.ranks.keys() {
+            // An error says that it is over already.
+            let _ = fabric.disconnect(*endpoint);
+        }
+        let _ = fabric.withdraw(self.region);
     }
 
     fn say_bye(&mut self, fabric: &mut dyn Fabric, rank: usize) -> Result<(), GroupError> {
