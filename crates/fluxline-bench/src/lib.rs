@@ -22,6 +22,7 @@ pub mod error;
 pub mod host;
 pub mod kind;
 pub mod load;
+pub mod networks;
 pub mod page;
 pub mod papers;
 pub mod peers;

@@ -161,10 +161,18 @@ pub struct BenchArguments {
     /// --only pingpong (default), stream (-s), bidirectional (-2), integrity (-i) and cold (-I)
     #[arg(long, value_enum)]
     pub format: Option<BenchFormat>,
-    /// Compare two report.json files
-    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    /// Compare two report.json files; or show links (URLs, measured now) and report.json files on
+    /// one page: half round trips and rates of all
+    #[arg(long, num_args = 1..=32, value_name = "REPORT|URL")]
     #[arg(conflicts_with_all = ["link", "serve", "list"])]
     pub compare: Option<Vec<PathBuf>>,
+    /// With --compare: also show the curves of this file, all or those named: CSV (bytes, then
+    /// NetPIPE's Mbps of each curve) or an np.out; may be given more than once
+    #[arg(long = "curve", value_name = "FILE[:NAME,NAME]", requires = "compare")]
+    pub curves: Vec<String>,
+    /// With --compare of links: write the page into this file
+    #[arg(long, short = 'o', value_name = "FILE", requires = "compare")]
+    pub output: Option<PathBuf>,
     /// Serve as the far end of a benchmark
     #[arg(long, num_args = 0..=1, default_missing_value = BENCH_LOOPBACK)]
     #[arg(value_name = "ADDRESS:PORT", conflicts_with_all = ["link", "list"])]

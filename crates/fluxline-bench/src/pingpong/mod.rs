@@ -13,6 +13,7 @@ mod sweep;
 mod task;
 pub(crate) mod tcp;
 
+pub use sweep::BEST_MEAN;
 pub use task::{Measured, Mode, Task, Way};
 
 use crate::environment::Service;

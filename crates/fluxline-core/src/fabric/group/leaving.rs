@@ -44,7 +44,7 @@ impl Group {
                 return Err(GroupError::Late { waits_for, patience });
             }
             if !self.has_left(fabric)? {
-                fabric.wait(limit);
+                self.pause(fabric, limit);
             }
         }
         self.close(fabric);

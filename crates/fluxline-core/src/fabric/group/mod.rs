@@ -59,12 +59,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use super::{
     Completion, EndpointId, Fabric, Grant, Level, Local, Memory, PostError, RegionId, Rights,
     Target, Work,
 };
-use crate::Moment;
+use crate::{Moment, Span};
 use collectives::Collective;
 use config::Layout;
 use counter::CounterState;
@@ -87,6 +88,9 @@ const FLUSH_TAG: u64 = PLAIN_TAG + 1;
 /// The tag of the counter of barriers.
 const COUNTER_TAG: u64 = PLAIN_TAG + 2;
 
+/// Time from one attempt to the next, of a connection or of work for a full queue.
+const RETRY_EVERY: Span = Span::from_ms(1);
+
 /// One member's end of a group. Take the same fabric for every call.
 pub struct Group {
     config: GroupConfig,
@@ -107,6 +111,8 @@ pub struct Group {
     /// Completions of the program that came while a call waited.
     others: VecDeque<Completion>,
     scratch: Vec<u8>,
+    /// True: a queue was full in the last turn, and nothing may arrive when it has room.
+    is_held: Cell<bool>,
     is_leaving: bool,
 }
 
@@ -139,6 +145,7 @@ impl Group {
             counter: CounterState::default(),
             others: VecDeque::new(),
             scratch: Vec::new(),
+            is_held: Cell::new(false),
             is_leaving: false,
             config,
         })
@@ -168,14 +175,9 @@ impl Group {
         self.others.pop_front()
     }
 
-    /// Takes a completion of the fabric; returns it when it is not the group's. For programs that
-    /// poll the fabric themselves; they call [`Group::turn`], too.
-    pub fn hear(&mut self, fabric: &mut dyn Fabric, what: Completion) -> Option<Completion> {
-        self.heard(fabric, what)
-    }
-
     /// Does what is due: sends, grants, returns slots, and goes on with a collective operation.
     pub fn turn(&mut self, fabric: &mut dyn Fabric) {
+        self.is_held.set(false);
         self.turn_joining(fabric);
         for rank in 0..self.peers.len() {
             if self.peers[rank].is_open() {
@@ -196,7 +198,7 @@ impl Group {
     /// Polls until nothing is left, and does what is due.
     fn drive(&mut self, fabric: &mut dyn Fabric, now: Moment) {
         while let Some(what) = fabric.poll(now) {
-            let kept = self.heard(fabric, what);
+            let kept = self.hear(fabric, what);
             self.others.extend(kept);
         }
         self.turn(fabric);
@@ -221,8 +223,22 @@ impl Group {
                 let (waits_for, patience) = (String::from(waits_for), self.config.patience);
                 return Err(GroupError::Late { waits_for, patience });
             }
-            fabric.wait(limit);
+            self.pause(fabric, limit);
         }
+    }
+
+    /// Returns when [`Group::poll`] has work even if nothing arrives; `None`: never. A program that
+    /// waits sleeps until then at most.
+    pub fn deadline(&self, fabric: &dyn Fabric) -> Option<Moment> {
+        let is_joining = self.peers.iter().any(|peer| peer.gone.is_none() && !peer.is_joined());
+        let own = (is_joining || self.is_held.get()).then(|| fabric.now() + RETRY_EVERY);
+        own.into_iter().chain(fabric.deadline()).min()
+    }
+
+    /// Sleeps until there is work, or until `limit`.
+    fn pause(&self, fabric: &mut dyn Fabric, limit: Moment) {
+        let until = self.deadline(fabric).map_or(limit, |deadline| deadline.min(limit));
+        fabric.wait(until);
     }
 
     /// Sends what a member is owed.
@@ -288,7 +304,11 @@ impl Group {
         let tag = put.end.map_or(PLAIN_TAG, |id| GROUP_TAGS + u64::from(id));
         match fabric.post(endpoint, tag, Work::Put { from, to, notify, complete_at }) {
             Ok(()) => Ok(true),
-            Err(PostError::Full | PostError::NotConnected) => Ok(false),
+            Err(PostError::Full) => {
+                self.is_held.set(true);
+                Ok(false)
+            }
+            Err(PostError::NotConnected) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -9,12 +9,10 @@ use super::{COUNTER_TAG, FLUSH_TAG, GROUP_TAGS, Group, GroupError, PLAIN_TAG};
 use crate::fabric::{Completion, EndpointId, Fabric, Status};
 
 impl Group {
-    /// Takes a completion; returns it when it is not the group's alone.
-    pub(super) fn heard(
-        &mut self,
-        fabric: &mut dyn Fabric,
-        what: Completion,
-    ) -> Option<Completion> {
+    /// Takes a completion of the fabric; returns it when it is not the group's alone.
+    ///
+    /// For programs that poll the fabric themselves; they call [`Group::turn`], too.
+    pub fn hear(&mut self, fabric: &mut dyn Fabric, what: Completion) -> Option<Completion> {
         match what {
             Completion::Notified { endpoint, region, offset, value, .. }
                 if region == self.region =>

@@ -115,7 +115,7 @@ pub(super) fn gather(place: Place, root: usize) -> VecDeque<Step> {
     (0..size).filter(|from| *from != root).map(|from| receive(from, Then::Keep)).collect()
 }
 
-/// Releases all other ranks of a barrier that counts.
+/// Returns all other ranks.
 pub(super) fn others(place: Place) -> Vec<usize> {
     (0..place.size).filter(|rank| *rank != place.rank).collect()
 }
