@@ -31,7 +31,7 @@ const TCP_BOTH_WAYS_BYTES_MAX: u64 = 64 << 10;
 const VIRTUAL_REPEATS_MAX: u64 = 1000;
 /// The label of the repeats of an integrity run.
 pub const REPEATS: &str = "repeats";
-/// The first size of an integrity run \[byte\]. Source: netpipe.c, -i: sizeof(int) + 1.
+/// The first size of an integrity run \[byte\]. Source: netpipe.c, -i: one more than an integer.
 const INTEGRITY_FIRST_BYTES: u64 = 5;
 
 /// A kind of run.

@@ -141,8 +141,8 @@ fn nothing(report: &Report) -> Failure {
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {
-    let wrong = "--format netpipe prints one experiment on NetPIPE's schedule; add --only pingpong, \
-                 stream, bidirectional, integrity, cold or messages.";
+    let wrong = "--format netpipe prints one experiment on NetPIPE's schedule; add --only \
+                 pingpong, stream, bidirectional, integrity, cold or messages.";
     let text = pingpong::netpipe::text(report).ok_or_else(|| Failure::failed(wrong))?;
     say_text!("{text}");
     Ok(())

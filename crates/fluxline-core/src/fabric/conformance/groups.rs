@@ -2,179 +2,20 @@
 //!
 //! One thread polls all members in turn, so a law decides who runs when.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::joined::{KEY, name};
+pub use super::team::Nodes;
+use super::team::{CHUNK_BYTES, EAGER_BYTES, Member, PATIENCE, SLOTS, Sample, Team, pattern};
+use crate::Span;
 use crate::fabric::group::{
-    BarrierPath, Collected, Group, GroupConfig, GroupError, Message, Outcome, Reduction, Request,
-    Source, Values,
+    BarrierPath, Collected, Group, GroupConfig, GroupError, Outcome, Reduction, Request, Source,
+    Values,
 };
-use crate::fabric::{Fabric, Key, Local, Slice};
+use crate::fabric::{Key, Local, Slice};
 use crate::random::Draw;
-use crate::{Moment, Span};
-
-/// A call that takes longer hangs.
-const PATIENCE: Span = Span::from_ms(20_000);
-/// The longest message that is sent at once in these laws \[byte\].
-const EAGER_BYTES: u32 = 200;
-/// The pieces of longer ones \[byte\].
-const CHUNK_BYTES: u32 = 1000;
-const SLOTS: u32 = 4;
-/// The longest message that the laws receive \[byte\].
-const BYTES_MAX: u64 = 100_000;
-
-/// Nodes that can reach each other.
-pub struct Nodes {
-    /// The nodes.
-    pub fabrics: Vec<Box<dyn Fabric>>,
-    /// The name by which each is connected.
-    pub names: Vec<String>,
-    /// The clock, real or virtual; it must advance between calls.
-    pub now: Box<dyn FnMut() -> Moment>,
-}
-
-/// A member and its node.
-struct Member {
-    fabric: Box<dyn Fabric>,
-    group: Group,
-}
-
-/// The members of a group; `None`: it is dead.
-struct Team {
-    members: Vec<Option<Member>>,
-    now: Box<dyn FnMut() -> Moment>,
-}
-
-impl Nodes {
-    fn config(&self, rank: usize) -> GroupConfig {
-        let config = GroupConfig::new(name("team"), KEY, rank, self.names.clone());
-        GroupConfig {
-            slots: SLOTS,
-            eager_bytes: EAGER_BYTES,
-            chunk_bytes: CHUNK_BYTES,
-            patience: PATIENCE,
-            ..config
-        }
-    }
-}
-
-impl Team {
-    /// Joins all nodes.
-    fn new(nodes: Nodes) -> Team {
-        Team::with(nodes, |config| config)
-    }
-
-    fn with(nodes: Nodes, change: impl Fn(GroupConfig) -> GroupConfig) -> Team {
-        let configs: Vec<GroupConfig> =
-            (0..nodes.names.len()).map(|rank| change(nodes.config(rank))).collect();
-        let members = nodes.fabrics.into_iter().zip(configs).map(|(mut fabric, config)| {
-            let group = Group::new(&mut *fabric, config).expect("a right configuration");
-            Some(Member { fabric, group })
-        });
-        let mut team = Team { members: members.collect(), now: nodes.now };
-        team.until("joining", |team| {
-            team.alive().all(|rank| team.of(rank).group.has_joined().expect("they join"))
-        });
-        team
-    }
-
-    fn alive(&self) -> impl Iterator<Item = usize> + use<> {
-        let alive = self.members.iter().map(Option::is_some).collect::<Vec<bool>>();
-        (0..alive.len()).filter(move |rank| alive[*rank])
-    }
-
-    fn of(&self, rank: usize) -> &Member {
-        self.members[rank].as_ref().expect("it is alive")
-    }
-
-    fn member(&mut self, rank: usize) -> &mut Member {
-        self.members[rank].as_mut().expect("it is alive")
-    }
-
-    fn size(&self) -> usize {
-        self.members.len()
-    }
-
-    /// Polls all members once.
-    fn turn(&mut self) -> Moment {
-        let now = (self.now)();
-        for member in self.members.iter_mut().flatten() {
-            while member.group.poll(&mut *member.fabric, now).is_some() {}
-        }
-        now
-    }
-
-    fn until(&mut self, what: &str, mut ready: impl FnMut(&mut Team) -> bool) {
-        let began = (self.now)();
-        while !ready(self) {
-            let now = self.turn();
-            assert!(now.since(began) < PATIENCE, "{what} takes too long");
-        }
-    }
-
-    fn send(&mut self, from: usize, to: usize, message: Sample<'_>) -> Request {
-        let Member { fabric, group } = self.member(from);
-        let from = Local::Bytes(message.bytes);
-        group.start_send(&mut **fabric, to, message.tag, from).expect("it is accepted")
-    }
-
-    fn receive(&mut self, rank: usize, from: Source, tag: Option<u64>) -> Request {
-        self.member(rank).group.start_receive(from, tag, BYTES_MAX).expect("it is accepted")
-    }
-
-    /// Turns until a request is over.
-    fn end(&mut self, rank: usize, request: Request) -> Result<Outcome, GroupError> {
-        let mut found = None;
-        self.until("a request", |team| {
-            found = team.member(rank).group.finished(request);
-            found.is_some()
-        });
-        found.expect("it is over")
-    }
-
-    fn received(&mut self, rank: usize, request: Request) -> Message {
-        match self.end(rank, request) {
-            Ok(Outcome::Received(message)) => message,
-            other => panic!("rank {rank}: {other:?}"),
-        }
-    }
-
-    /// Turns until the collective operation of each rank is over.
-    fn collect(&mut self) -> Vec<Result<Collected, GroupError>> {
-        let mut found: Vec<Option<Result<Collected, GroupError>>> = vec![None; self.size()];
-        let alive: Vec<usize> = self.alive().collect();
-        self.until("a collective operation", |team| {
-            for rank in &alive {
-                if found[*rank].is_none() {
-                    found[*rank] = team.member(*rank).group.collected();
-                }
-            }
-            alive.iter().all(|rank| found[*rank].is_some())
-        });
-        found.into_iter().flatten().collect()
-    }
-
-    /// Kills a rank.
-    fn kill(&mut self, rank: usize) {
-        self.members[rank] = None;
-    }
-}
-
-/// A message to send.
-#[derive(Clone, Copy)]
-struct Sample<'a> {
-    tag: u64,
-    bytes: &'a [u8],
-}
-
-/// Bytes that depend on their index and a salt.
-fn pattern(salt: usize, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|index| (index * 31 + salt * 7 + index / 251) as u8).collect()
-}
 
 /// Messages of one tag come in order, and other tags wait for their receiver.
 pub fn messages_come_in_order_and_tags_wait_for_their_receiver(nodes: Nodes) {
@@ -388,7 +229,7 @@ pub fn broadcasts_and_gathers_of_any_length_are_whole(nodes: Nodes) {
 }
 
 /// An all-reduce has the same bits on all ranks: the sum of integers, and of random floats.
-pub fn an_all_reduce_has_the_same_bits_on_all_ranks(seed: u64, nodes: Nodes) {
+pub fn an_all_reduce_has_equal_bits(seed: u64, nodes: Nodes) {
     let mut draw = Draw::new(seed);
     let mut team = Team::new(nodes);
     for length in [1, 7, SLOTS as usize * EAGER_BYTES as usize / 4] {
@@ -415,20 +256,6 @@ pub fn an_all_reduce_has_the_same_bits_on_all_ranks(seed: u64, nodes: Nodes) {
             };
             assert!(all.iter().all(|of| bits(of) == bits(&all[0])), "{reduction:?}, seed {seed}");
         }
-    }
-}
-
-impl Team {
-    fn reduce(
-        &mut self,
-        reduction: Reduction,
-        values: impl Fn(usize) -> Values,
-    ) -> Vec<Result<Collected, GroupError>> {
-        for rank in 0..self.size() {
-            let Member { fabric, group } = self.member(rank);
-            group.start_all_reduce(&mut **fabric, &values(rank), reduction).expect("begins");
-        }
-        self.collect()
     }
 }
 
@@ -596,7 +423,7 @@ struct Expected {
 }
 
 /// Random sends and receives of all ranks do what queues in memory do, from a printed seed.
-pub fn random_schedules_do_what_queues_in_memory_do(seed: u64, mut make: impl FnMut() -> Nodes) {
+pub fn random_schedules_are_as_in_queues(seed: u64, mut make: impl FnMut() -> Nodes) {
     const STEPS: usize = 300;
     for number in 0..3 {
         let mut draw = Draw::new(seed.wrapping_add(number));

@@ -3,10 +3,10 @@
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
-use super::config::{BarrierPath, Lane};
+use super::config::BarrierPath;
+use super::lane::Lane;
 use super::messages::Part;
 use super::plan::{self, Place, Step, Then};
 use super::reduce::{Combine, Reduction, Values};
@@ -278,10 +278,10 @@ impl Group {
         if bytes > max {
             return Err(GroupError::TooLong { rank: self.config.rank, bytes, max });
         }
-        let mut kept = vec![Vec::new(); 0];
+        let mut kept: Vec<Vec<u8>> = Vec::new();
         if kind == (Kind::Gather { root: self.config.rank }) {
-            kept = vec![Vec::new(); self.size()];
-            kept[self.config.rank] = begin.data.clone();
+            kept.resize(self.size(), Vec::new());
+            kept[self.config.rank].clone_from(&begin.data);
         }
         self.collectives += 1;
         let Begin { steps, counts, data } = begin;

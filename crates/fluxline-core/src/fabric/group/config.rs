@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::GroupError;
+use super::lane::Lane;
 use super::wire::HEADER_BYTES;
 use crate::Span;
 use crate::fabric::{Capabilities, Key, Name};
@@ -125,20 +126,6 @@ impl GroupConfig {
         [self.members.len() as u64, u64::from(self.slots), sizes]
     }
 }
-
-/// A lane of slots from one member to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// Messages, and announcements of longer ones.
-    Messages = 0,
-    /// Parts of collective operations.
-    Collectives = 1,
-    /// Pieces of longer messages.
-    Bulk = 2,
-}
-
-/// All lanes, by number.
-pub(super) const LANES: [Lane; 3] = [Lane::Messages, Lane::Collectives, Lane::Bulk];
 
 /// The layout of a region: words of the group, then a section for each rank that writes here.
 #[derive(Clone, Copy, Debug)]

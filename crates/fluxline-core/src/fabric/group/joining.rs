@@ -1,7 +1,7 @@
 //! The members of a group find each other.
 //!
-//! A member connects to all lower ranks, imports their regions and greets them. The greeting lies in
-//! the section of the greeting rank, so its place says who has connected. The greeted member
+//! A member connects to all lower ranks, imports their regions and greets them. The greeting lies
+//! in the section of the greeting rank, so its place says who has connected. The greeted member
 //! imports the other region in its turn and greets back.
 
 use alloc::format;
@@ -73,10 +73,8 @@ impl Group {
         }
         match self.peers[rank].link {
             Link::Importing { at } if now >= at => self.import(fabric, rank)?,
-            Link::Greeting(remote) => {
-                if self.greet(fabric, rank)? {
-                    self.peers[rank].link = Link::Open(remote);
-                }
+            Link::Greeting(remote) if self.greet(fabric, rank)? => {
+                self.peers[rank].link = Link::Open(remote);
             }
             _ => {}
         }

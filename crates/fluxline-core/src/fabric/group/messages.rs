@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::config::Lane;
+use super::lane::Lane;
 use super::peer::Arrived;
 use super::requests::{Bytes, Filling, Message, Outcome, Receive, Request, Send, Source, State};
 use super::wire::{Header, HeaderKind, Notice};
@@ -99,7 +99,9 @@ impl Group {
 
     /// Waits for the end of a request, at most for the group's patience.
     ///
-    /// A receive that is late is taken back, unless its message is arriving. Errors: [`GroupError`].
+    /// A receive that is late is taken back, unless its message is arriving.
+    ///
+    /// Errors: [`GroupError`].
     pub fn wait(
         &mut self,
         fabric: &mut dyn Fabric,

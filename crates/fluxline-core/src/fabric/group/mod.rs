@@ -19,7 +19,8 @@
 //! let lab = Lab::new();
 //! let (mut one, mut two) = (lab.node("one")?, lab.node("two")?);
 //! let members = vec!["one".to_string(), "two".to_string()];
-//! let config = |rank| GroupConfig::new(Name::parse("sum").unwrap(), Key(7), rank, members.clone());
+//! let name = Name::parse("sum")?;
+//! let config = |rank| GroupConfig::new(name.clone(), Key(7), rank, members.clone());
 //! let mut first = Group::new(&mut one, config(0))?;
 //! let mut second = Group::new(&mut two, config(1))?;
 //! while !(first.has_joined()? && second.has_joined()?) {
@@ -45,6 +46,7 @@ mod config;
 mod counter;
 mod error;
 mod joining;
+mod lane;
 mod leaving;
 mod messages;
 mod notices;

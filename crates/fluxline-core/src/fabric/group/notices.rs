@@ -2,7 +2,8 @@
 
 use alloc::string::String;
 
-use super::config::{Lane, RETURNS};
+use super::config::RETURNS;
+use super::lane::Lane;
 use super::peer::{Arrived, Farewell, Link};
 use super::wire::{HEADER_BYTES, Header, HeaderKind, IDS, Notice};
 use super::{COUNTER_TAG, FLUSH_TAG, GROUP_TAGS, Group, GroupError, PLAIN_TAG};

@@ -2,8 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use super::config::{LANES, Layout};
+use super::config::Layout;
 use super::error::GroupError;
+use super::lane::LANES;
 use super::slots::{Incoming, Outgoing};
 use super::wire::{Header, Notice};
 use crate::Moment;

@@ -16,9 +16,9 @@ pub enum Reduction {
 /// Numbers of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Integers.
+    /// Integers of 64 bits.
     I64(Vec<i64>),
-    /// Floating-point numbers.
+    /// Floating-point numbers of 64 bits.
     F64(Vec<f64>),
 }
 

@@ -1,6 +1,6 @@
 //! The notifications and headers between members.
 
-use super::config::Lane;
+use super::lane::{LANES, Lane};
 
 /// The header in front of a message in a slot \[byte\].
 pub(super) const HEADER_BYTES: u64 = 32;
@@ -48,7 +48,7 @@ impl Notice {
         Some(match kind {
             1 => Notice::Hello,
             2 => {
-                let lane = *super::config::LANES.get((rest >> 8) as usize)?;
+                let lane = *LANES.get((rest >> 8) as usize)?;
                 Notice::Slot { lane, slot: rest & 0xFF }
             }
             3 => Notice::Returned,
