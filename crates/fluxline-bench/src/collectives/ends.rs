@@ -156,7 +156,7 @@ impl End {
                 Open::Collective
             }
             // The near end sends the even ones.
-            (_, Operation::Message) if (self.done % 2 == 0) == (self.side == Side::Near) => {
+            (_, Operation::Message) if self.done.is_multiple_of(2) == (self.side == Side::Near) => {
                 Open::Sending(group.start_send(fabric, peer, 1, Local::Bytes(&self.message))?)
             }
             (_, Operation::Message) => {

@@ -28,10 +28,23 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
 /// The trials of this folder.
 pub const TRIALS: &[&TrialKind] = &[&ends::TRIAL];
 
-/// Trials of an operation; the shortest counts.
-const TRIALS_PER_ROUND: u32 = 3;
-/// Repeats of a trial, with `--quick` and without.
-const REPEATS: [u64; 2] = [300, 3000];
+/// The trials of an operation, of which the shortest counts, and their repeats.
+#[derive(Clone, Copy)]
+struct Effort {
+    trials: u32,
+    repeats: u64,
+}
+
+impl Effort {
+    /// In virtual time, more trials would repeat the same.
+    fn of(environment: &dyn Environment, plan: &Plan) -> Effort {
+        match (environment.is_real(), plan.quick) {
+            (false, _) => Effort { trials: 1, repeats: 30 },
+            (true, true) => Effort { trials: 3, repeats: 300 },
+            (true, false) => Effort { trials: 3, repeats: 3000 },
+        }
+    }
+}
 
 /// A row of the experiment.
 struct Row {
@@ -67,13 +80,13 @@ fn run(environment: &mut dyn Environment, plan: &Plan, into: &mut Experiment) ->
     let has_atomics = environment.capabilities()?.is_some_and(|link| link.atomics);
     let rows: Vec<&Row> =
         ROWS.iter().filter(|row| has_atomics || row.call.barrier != BarrierPath::Counter).collect();
-    let repeats = REPEATS[usize::from(!plan.quick)];
+    let effort = Effort::of(environment, plan);
     let mut puts_us: Vec<f64> = Vec::new();
     let mut times_us: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
     let steps = plan.rounds as usize * rows.len();
     let mut ended = Ok(());
     'rounds: for round in 0..plan.rounds as usize {
-        match put_us(environment, repeats) {
+        match put_us(environment, effort) {
             Ok(us) => puts_us.push(us),
             Err(error) => {
                 ended = Err(error);
@@ -82,7 +95,7 @@ fn run(environment: &mut dyn Environment, plan: &Plan, into: &mut Experiment) ->
         }
         for (index, row) in rows.iter().enumerate() {
             environment.progress(round * rows.len() + index, steps, row.label);
-            match row.us(environment, repeats) {
+            match row.us(environment, effort) {
                 Ok(us) => times_us[index].push(us),
                 Err(error) => {
                     ended = Err(error);
@@ -101,21 +114,21 @@ fn run(environment: &mut dyn Environment, plan: &Plan, into: &mut Experiment) ->
 
 impl Row {
     /// Measures one trip \[us\].
-    fn us(&self, environment: &mut dyn Environment, repeats: u64) -> Result<f64, Error> {
-        let parameters = self.call.parameters(repeats, TRIALS_PER_ROUND);
+    fn us(&self, environment: &mut dyn Environment, effort: Effort) -> Result<f64, Error> {
+        let parameters = self.call.parameters(effort.repeats, effort.trials);
         let [near, _] = environment.trial(&ends::TRIAL, &parameters)?;
         Ok(read(near)?.least() * 1e6 / self.trips)
     }
 }
 
 /// Measures half a round trip of a put \[us\].
-fn put_us(environment: &mut dyn Environment, repeats: u64) -> Result<f64, Error> {
+fn put_us(environment: &mut dyn Environment, effort: Effort) -> Result<f64, Error> {
     let task = Task {
         mode: Mode::PingPong,
         way: Way::Put,
         bytes: 8,
-        repeats,
-        trials: TRIALS_PER_ROUND,
+        repeats: effort.repeats,
+        trials: effort.trials,
         cold: false,
         checked: false,
         limit_ms: 0,

@@ -81,7 +81,7 @@ pub use error::GroupError;
 pub use reduce::{Reduction, Values};
 pub use requests::{Message, Outcome, Request, Source};
 
-/// The tags of a group's own work are this number and the next 2^28: programs take others.
+/// The first tag of a group's own work: programs take other tags ([`is_group_tag`]).
 pub const GROUP_TAGS: u64 = 0x4752_4F55_0000_0000;
 /// The tag of work whose end is of interest only if it fails.
 const PLAIN_TAG: u64 = GROUP_TAGS + IDS as u64;
@@ -92,6 +92,13 @@ const COUNTER_TAG: u64 = PLAIN_TAG + 2;
 
 /// Time from one attempt to the next, of a connection or of work for a full queue.
 const RETRY_EVERY: Span = Span::from_ms(1);
+
+/// Returns true if work with this tag is a group's own. Its completions may still come after the
+/// group was closed.
+#[must_use]
+pub const fn is_group_tag(tag: u64) -> bool {
+    GROUP_TAGS <= tag && tag <= COUNTER_TAG
+}
 
 /// One member's end of a group. Take the same fabric for every call.
 pub struct Group {

@@ -6,7 +6,7 @@ use super::config::RETURNS;
 use super::lane::Lane;
 use super::peer::{Arrived, Farewell, Link};
 use super::wire::{HEADER_BYTES, Header, HeaderKind, IDS, Notice};
-use super::{COUNTER_TAG, FLUSH_TAG, GROUP_TAGS, Group, GroupError, PLAIN_TAG};
+use super::{COUNTER_TAG, FLUSH_TAG, GROUP_TAGS, Group, GroupError, PLAIN_TAG, is_group_tag};
 use crate::fabric::{Completion, EndpointId, Fabric, Status};
 
 impl Group {
@@ -21,9 +21,7 @@ impl Group {
                 self.noticed(fabric, endpoint, offset, value);
                 None
             }
-            Completion::Done { endpoint, tag, status, value, .. }
-                if (GROUP_TAGS..=COUNTER_TAG).contains(&tag) =>
-            {
+            Completion::Done { endpoint, tag, status, value, .. } if is_group_tag(tag) => {
                 self.done(endpoint, tag, status, value);
                 None
             }
