@@ -190,7 +190,8 @@ macro_rules! group_conformance {
             #[test]
             fn random_schedules_are_as_in_queues() {
                 let seed = $crate::random::test_seed!(1);
-                $crate::fabric::conformance::groups::random_schedules_are_as_in_queues(seed, || $make);
+                let make = || $make;
+                $crate::fabric::conformance::groups::random_schedules_are_as_in_queues(seed, make);
             }
         }
     };
