@@ -60,7 +60,8 @@ pub fn read(file: &str, text: &str, names: &[&str]) -> Result<Vec<Network>, Curv
 }
 
 fn network(name: &str, file: &str, is_coarse: bool) -> Network {
-    let origin = format!("published, {file}");
+    let short = std::path::Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+    let origin = format!("published, {short}");
     Network { name: name.to_owned(), origin, is_coarse, trips: Vec::new() }
 }
 
