@@ -62,6 +62,9 @@ pub struct Plan {
     pub sizes: [u64; 2],
     /// The variation of sizes \[byte\]; 0: none.
     pub perturbation: u64,
+    /// The repeats of every size on NetPIPE's schedule; `None`: by the time of a trial.
+    #[serde(default)]
+    pub repeats: Option<u64>,
     /// The time of a trial in a loss-free search \[s\].
     pub trial_seconds: f64,
     /// The time of a soak \[s\].
@@ -85,6 +88,7 @@ impl Plan {
             seed: 1,
             sizes: [1, if quick { 1 << 20 } else { 10_000_000 }],
             perturbation: if quick { 0 } else { 3 },
+            repeats: None,
             trial_seconds: if quick { 0.3 } else { 2.0 },
             soak_seconds: if quick { 1.0 } else { 10.0 },
         }

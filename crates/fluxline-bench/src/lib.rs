@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod child;
+pub mod collectives;
 pub mod compare;
 pub mod contest;
 pub mod control;
@@ -21,6 +22,7 @@ pub mod error;
 pub mod host;
 pub mod kind;
 pub mod load;
+pub mod networks;
 pub mod page;
 pub mod papers;
 pub mod peers;

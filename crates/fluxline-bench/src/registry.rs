@@ -8,16 +8,18 @@ use crate::Error;
 use crate::environment::Service;
 use crate::kind::ExperimentKind;
 use crate::role::{Role, Side, TrialKind};
-use crate::{datagrams, load, papers, pingpong, rings};
+use crate::{collectives, datagrams, load, papers, pingpong, rings};
 
 const EXPERIMENTS: &[&[ExperimentKind]] = &[
     rings::EXPERIMENTS,
     pingpong::EXPERIMENTS,
+    collectives::EXPERIMENTS,
     load::EXPERIMENTS,
     datagrams::EXPERIMENTS,
     papers::EXPERIMENTS,
 ];
-const TRIALS: &[&[&TrialKind]] = &[pingpong::TRIALS, load::TRIALS, papers::TRIALS];
+const TRIALS: &[&[&TrialKind]] =
+    &[pingpong::TRIALS, collectives::TRIALS, load::TRIALS, papers::TRIALS];
 const SERVICES: &[&[&Service]] =
     &[rings::SERVICES, pingpong::SERVICES, datagrams::SERVICES, papers::SERVICES];
 

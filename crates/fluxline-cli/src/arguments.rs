@@ -148,6 +148,9 @@ pub struct BenchArguments {
     /// Variation of the sizes in bytes, as NetPIPE -p; 0: none; default: 3, or 0 with --quick
     #[arg(long)]
     pub perturbation: Option<u64>,
+    /// Repeats of every size on NetPIPE's schedule, as NetPIPE -n; default: as many as fill 0.1 s
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub repeats: Option<u64>,
     /// Seconds of a trial in a loss-free search; RFC 2544 asks for 60
     #[arg(long, value_parser = bench_seconds, value_name = "SECONDS")]
     pub trial_seconds: Option<f64>,
@@ -164,13 +167,22 @@ pub struct BenchArguments {
     /// The directory for report.html and report.json; default: the next number in `bench-reports`
     #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
-    /// Print results in another program's format instead
+    /// Print the results of one experiment in another program's format. NetPIPE's modes are
+    /// --only pingpong (default), stream (-s), bidirectional (-2), integrity (-i) and cold (-I)
     #[arg(long, value_enum)]
     pub format: Option<BenchFormat>,
-    /// Compare two report.json files
-    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    /// Compare two report.json files; or show links (URLs, measured now) and report.json files on
+    /// one page: half round trips and rates of all
+    #[arg(long, num_args = 1..=32, value_name = "REPORT|URL")]
     #[arg(conflicts_with_all = ["link", "serve", "list"])]
     pub compare: Option<Vec<PathBuf>>,
+    /// With --compare: also show the curves of this file, all or those named: CSV (bytes, then
+    /// NetPIPE's Mbps of each curve) or an np.out; may be given more than once
+    #[arg(long = "curve", value_name = "FILE[:NAME,NAME]", requires = "compare")]
+    pub curves: Vec<String>,
+    /// With --compare of links: write the page into this file
+    #[arg(long, short = 'o', value_name = "FILE", requires = "compare")]
+    pub output: Option<PathBuf>,
     /// Serve as the far end of a benchmark
     #[arg(long, num_args = 0..=1, default_missing_value = BENCH_LOOPBACK)]
     #[arg(value_name = "ADDRESS:PORT", conflicts_with_all = ["link", "list"])]
@@ -207,7 +219,7 @@ pub struct BenchLink {
 /// Formats of other programs.
 #[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
 pub enum BenchFormat {
-    /// NetPIPE's np.out: bytes, Mbps, seconds
+    /// NetPIPE's np.out: bytes, Mbps, seconds; of integrity: bytes, repeats
     Netpipe,
 }
 

@@ -75,6 +75,77 @@ fn netpipes_format_is_all_that_is_printed() {
 }
 
 #[test]
+fn every_mode_of_netpipe_prints_its_file_on_a_simulated_link() {
+    let modes =
+        [("pingpong", 1), ("stream", 1), ("bidirectional", 2), ("cold", 1), ("integrity", 5)];
+    for (mode, first) in modes {
+        let arguments = ["bench", "sim:atoll?grid=2x1", "--only", mode, "--format", "netpipe"];
+        let output = call(&[&arguments[..], FEW].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).expect("text");
+        let columns: Vec<&str> = lines.lines().next().expect("a line").split_whitespace().collect();
+        assert_eq!(columns[0], first.to_string(), "{mode}: {lines}");
+        assert_eq!(columns.len(), if mode == "integrity" { 2 } else { 3 }, "{mode}: {lines}");
+    }
+    let two = ["bench", "sim:atoll?grid=2x1", "--only", "pingpong,stream", "--format", "netpipe"];
+    let message = refused(&call(&[&two[..], FEW].concat()), FAILED);
+    assert!(message.contains("prints one experiment"), "{message}");
+}
+
+#[test]
+fn networks_and_published_curves_are_on_one_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (curves, page) = (folder.path().join("curves.csv"), folder.path().join("compare.html"));
+    std::fs::write(&curves, "# measured once\nbytes,giga,mega\n8,4.7,0\n64,16,8\n")
+        .expect("written");
+    let giga = format!("{}:giga", text(&curves));
+    let links = ["bench", "--compare", "sim:sci?nodes=2&model=lc2", "sim:atoll?grid=2x1"];
+    let more = ["--curve", &giga, "-o", text(&page), "--report", text(folder.path())];
+    let document = call_json(&[&links[..], &more, FEW].concat());
+    let names: Vec<&str> = document["networks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|network| network["name"].as_str())
+        .collect();
+    assert_eq!(names, ["sim:sci?nodes=2&model=lc2", "sim:atoll?grid=2x1", "giga"]);
+    let figures = &document["networks"][0];
+    assert!(figures["latency_us"].as_f64().expect("a number") > 1.0, "{figures}");
+    assert!(document["networks"][2]["latency_us"].is_null(), "its rates are rounded");
+    let html = read(&page);
+    assert!(names.iter().all(|name| html.contains(&name.replace('&', "&amp;"))), "{names:?}");
+    let stored = folder.path().join("compare.json");
+    assert_eq!(serde_json::from_str::<Value>(&read(&stored)).expect("JSON"), document);
+    // The same links in a table: the columns line up.
+    let output = call(&[&links[..], FEW].concat());
+    let table = String::from_utf8(output.stdout).expect("text");
+    let ends: Vec<Option<usize>> =
+        table.lines().map(|line| line.find("origin").or(line.find("simulated"))).collect();
+    assert_eq!(ends.len(), 3, "{table}");
+    assert!(ends.iter().all(|end| end.is_some() && *end == ends[0]), "{table}");
+}
+
+#[test]
+fn wrong_networks_and_curves_are_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let curves = folder.path().join("curves.csv");
+    std::fs::write(&curves, "bytes,giga\n8,x\n").expect("written");
+    let refuse = |arguments: &[&str]| {
+        let began = Instant::now();
+        let message = refused(&call(&[&["bench", "--compare"], arguments].concat()), INPUT);
+        assert!(began.elapsed() < Duration::from_secs(5), "{message}");
+        message
+    };
+    assert!(refuse(&["ib://here", "shm:"]).contains("ib://here: this names no link"));
+    let named = format!("{}:mega", text(&curves));
+    assert!(refuse(&["shm:", "--curve", text(&curves)]).contains("line 2: \"x\" is not a number"));
+    std::fs::write(&curves, "bytes,giga\n8,1\n").expect("written");
+    assert!(refuse(&["shm:", "--curve", &named]).contains("there is no curve \"mega\""));
+    assert!(refuse(&["shm:", "--curve", "/no/such.csv"]).contains("cannot be read"));
+    assert!(refuse(&["/no/such.json"]).contains("/no/such.json"));
+}
+
+#[test]
 fn the_other_side_killed_in_the_middle_ends_it_and_what_was_measured_is_kept() {
     let Some(_alone) = alone() else { return };
     // On a busy machine the first experiment takes longer: then it is killed later.

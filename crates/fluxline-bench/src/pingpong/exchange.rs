@@ -8,6 +8,7 @@ use fluxline_core::fabric::{Completion, Fabric, Local, Operation, Work};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
+use super::buffer::{CacheFlush, MessageId};
 use super::{Measured, Mode, Task, Way};
 use crate::Error;
 use crate::role::{self, Role, Side, Site, Step, Transfer, TrialKind};
@@ -18,31 +19,13 @@ pub const TRIAL: TrialKind = TrialKind { name: "exchange", make };
 const SYNC: u32 = 0xFF_FFFF;
 /// The notification by which the near end cuts the exchange short; never the number of a message.
 const CUT: u32 = 0xFF_FFFE;
-/// The memory touched before a trial with a cold cache \[byte\]. Source: netpipe.c, MEMSIZE.
-const FLUSH_BYTES: usize = 10_000_000;
-/// A pool for a cold cache, and how messages lie in it \[byte\]. Source: netpipe.c, MEMSIZE and the
-/// buffers' alignment.
-const POOL_BYTES: u64 = 10_000_000;
-const POOL_GRID: u64 = 16 << 10;
 /// Completions handled, and messages posted, in one step at most.
 const STEP_MAX: u32 = 64;
 
 /// Makes one end. Errors: a task that makes no sense.
 fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
-    let task = Task::deserialize_from(parameters)?;
+    let task = Task::read(parameters)?;
     Ok(Box::new(Exchange::new(task, side)))
-}
-
-impl Task {
-    fn deserialize_from(parameters: &Value) -> Result<Task, Error> {
-        let task: Task = serde_json::from_value(parameters.clone())
-            .map_err(|error| Error::Input(format!("an exchange: {error}")))?;
-        let is_right = task.bytes > 0 && task.repeats > 0 && task.trials > 0;
-        if is_right && (task.way == Way::Put || task.mode == Mode::PingPong) {
-            return Ok(task);
-        }
-        Err(Error::Input(format!("an exchange cannot be {task:?}")))
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +58,7 @@ struct Exchange {
     before: Moment,
     trips: Histogram<u64>,
     measured: Measured,
-    dummy: Vec<u8>,
+    flush: CacheFlush,
     scratch: Vec<u8>,
 }
 
@@ -95,7 +78,7 @@ impl Exchange {
             before: Moment::default(),
             trips: role::times(),
             measured: Measured::default(),
-            dummy: vec![0; if task.cold { FLUSH_BYTES } else { 0 }],
+            flush: CacheFlush::new(&task),
             scratch: Vec::new(),
         }
     }
@@ -124,21 +107,10 @@ impl Exchange {
             && (!self.receives() || self.received == all)
     }
 
-    /// Returns the offset of the message with that number, in either half.
-    fn offset(&self, number: u64) -> u64 {
-        if !self.task.cold {
-            return 0;
-        }
-        // Always on to the next multiple of the grid, also from one, as NetPIPE does.
-        let stride = self.task.bytes / POOL_GRID * POOL_GRID + POOL_GRID;
-        let places = (POOL_BYTES / stride).max(1);
-        number % places * stride
-    }
-
     /// A transfer of one byte as the word before a trial.
     fn greet(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         if self.going.is_none() {
-            self.flush_cache();
+            self.flush.flush();
             self.going = Some(Transfer::new(0, 0, 1, SYNC));
         }
         self.go_on(site, fabric)
@@ -154,15 +126,8 @@ impl Exchange {
         Ok(true)
     }
 
-    fn flush_cache(&mut self) {
-        for byte in self.dummy.iter_mut().step_by(4) {
-            *byte = byte.wrapping_add(1);
-        }
-        std::hint::black_box(&mut self.dummy);
-    }
-
     fn send(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
-        let offset = self.offset(self.sent);
+        let offset = self.task.offset(self.sent);
         if self.task.checked {
             self.fill(site, offset)?;
         }
@@ -188,7 +153,7 @@ impl Exchange {
         let expects = self.received < self.task.repeats || self.trial + 1 < self.task.trials;
         if self.task.way == Way::Message && !self.posted && expects {
             let number = if self.received < self.task.repeats { self.received } else { 0 };
-            let into = site.incoming(self.offset(number), self.task.bytes);
+            let into = site.incoming(self.task.offset(number), self.task.bytes);
             fabric.post_receive(site.endpoint, 0, into)?;
             self.posted = true;
         }
@@ -197,7 +162,7 @@ impl Exchange {
 
     fn arrived(&mut self, site: &Site, now: Moment) -> Result<(), Error> {
         if self.task.checked {
-            self.compare(site, self.offset(self.received))?;
+            self.compare(site, self.task.offset(self.received))?;
         }
         self.received += 1;
         // The least that is recorded: a histogram has no zero.
@@ -207,17 +172,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Returns the bytes of a message: each word depends on the trial, the number and its index.
-    fn pattern(&self, number: u64) -> impl FnMut(usize) -> u8 + use<> {
-        let salt = number.wrapping_mul(0x9E37_79B9).wrapping_add(u64::from(self.trial)) as u32;
-        move |offset| {
-            let word = (offset as u32 / 4).wrapping_add(salt);
-            word.to_le_bytes()[offset % 4]
-        }
+    fn message(&self, number: u64) -> MessageId {
+        MessageId { trial: self.trial, number }
     }
 
     fn fill(&mut self, site: &Site, offset: u64) -> Result<(), Error> {
-        let pattern = self.pattern(self.sent);
+        let pattern = self.message(self.sent).pattern();
         self.scratch.clear();
         self.scratch.extend((0..self.task.bytes as usize).map(pattern));
         site.memory.write(site.half_bytes + offset, &self.scratch)?;
@@ -227,14 +187,8 @@ impl Exchange {
     fn compare(&mut self, site: &Site, offset: u64) -> Result<(), Error> {
         self.scratch.resize(self.task.bytes as usize, 0);
         site.memory.read(offset, &mut self.scratch)?;
-        let mut pattern = self.pattern(self.received);
-        let wrong =
-            self.scratch.iter().enumerate().position(|(offset, byte)| *byte != pattern(offset));
-        if let Some(wrong) = wrong {
-            let (bytes, number) = (self.task.bytes, self.received);
-            let what = format!("byte {wrong} of message {number} of {bytes} B arrived damaged");
-            return Err(Error::Defect { what });
-        }
+        let checked = self.message(self.received).check(&self.scratch);
+        checked.map_err(|what| Error::Defect { what })?;
         self.measured.compared_bytes += self.task.bytes;
         Ok(())
     }
@@ -387,9 +341,11 @@ impl Role for Exchange {
 impl Exchange {
     fn check_space(&self, site: &Site) -> Result<(), Error> {
         let bytes = self.task.bytes;
-        let message_max = site.capabilities.operation_bytes_max;
-        if bytes > site.half_bytes || self.task.way == Way::Message && bytes > message_max {
-            let max = site.half_bytes.min(message_max);
+        let max = match self.task.way {
+            Way::Put => site.half_bytes,
+            Way::Message => site.half_bytes.min(site.capabilities.message_bytes_max),
+        };
+        if bytes > max {
             return Err(Error::Input(format!(
                 "messages of {bytes} B are too long here; ask for at most {max} B (--sizes)"
             )));

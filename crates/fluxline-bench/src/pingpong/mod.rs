@@ -5,6 +5,7 @@
 //! TCP, `sweep` the whole run over the schedule.
 //! Source of the method: NetPIPE 3.7.1, netpipe.c.
 
+mod buffer;
 pub mod exchange;
 pub mod netpipe;
 pub mod schedule;
@@ -12,6 +13,7 @@ mod sweep;
 mod task;
 pub(crate) mod tcp;
 
+pub use sweep::BEST_MEAN;
 pub use task::{Measured, Mode, Task, Way};
 
 use crate::environment::Service;
@@ -32,7 +34,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "messages",
-        about: "Half round trips of messages into buffers that the receiver posts.",
+        about: "Half round trips of messages into buffers that the receiver posts, up to the \
+                longest message of the link.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
@@ -58,7 +61,7 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
         name: "cold",
         about: "Half round trips with a cold cache, as NetPIPE -I: each message lies elsewhere in \
                 a pool of 10 MB, and another 10 MB are touched before each trial.",
-        links: Links::Fabrics,
+        links: Links::FabricsAnd(&["tcp"]),
         by_default: false,
         seconds: [10, 60],
         run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::COLD),
@@ -66,11 +69,11 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     ExperimentKind {
         name: "integrity",
         about: "Every word of every message is written before and compared after, there and back, \
-                on the sizes of NetPIPE -i. No times are taken.",
-        links: Links::Fabrics,
+                on the sizes and with the repeats of NetPIPE -i. Times are not reported.",
+        links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [3, 10],
-        run: |environment, plan, into| sweep::check(environment, plan, into),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::INTEGRITY),
     },
 ];
 

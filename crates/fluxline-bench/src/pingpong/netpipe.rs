@@ -1,28 +1,38 @@
 //! Writes NetPIPE's own file of results, for its users' tools.
 
-use super::sweep::BEST_MEAN;
-use crate::result::{Experiment, Report};
+use super::sweep::{BEST_MEAN, REPEATS};
+use crate::result::{Experiment, Point, Report};
 use crate::statistics::median;
 
 /// Bits of a NetPIPE megabit. Source: netpipe.c: 1024 * 1024; its manual page is wrong.
 const MEGABIT: f64 = 1_048_576.0;
 
-/// The lines of `np.out`: bytes, megabits per second, seconds. Of several rounds the median.
+/// The experiment whose results are printed where the user names none.
+pub const BY_DEFAULT: &str = "pingpong";
+
+/// Returns the lines of `np.out`: bytes, megabits per second, seconds; of several rounds the
+/// median. An integrity run has bytes and repeats.
 ///
-/// `None`: the report has no experiment on NetPIPE's schedule.
+/// `None`: the report has no experiment on NetPIPE's schedule, or more than one.
 #[must_use]
 pub fn text(report: &Report) -> Option<String> {
-    let names = ["pingpong", "stream", "bidirectional", "messages", "cold"];
-    let of = |name: &&str| report.experiments.iter().find(|one| one.name == **name);
-    let lines = names.iter().find_map(of).and_then(lines)?;
-    Some(lines)
+    let mut all = report.experiments.iter().filter_map(lines);
+    let lines = all.next()?;
+    all.next().is_none().then_some(lines)
 }
 
 fn lines(experiment: &Experiment) -> Option<String> {
+    if let Some(series) = experiment.series.iter().find(|one| one.label == REPEATS) {
+        // Source: netpipe.c: "%8d %d\n".
+        let line = |point: &Point| {
+            Some(format!("{:8.0} {:.0}\n", point.x, median(&point.samples)?.trunc()))
+        };
+        return Some(series.points.iter().filter_map(line).collect());
+    }
     let series = experiment.series.iter().find(|one| one.label == BEST_MEAN)?;
     // Both ways at once: bits of both, as NetPIPE -2 counts them.
     let ways = if experiment.name == "bidirectional" { 2.0 } else { 1.0 };
-    let line = |point: &crate::result::Point| {
+    let line = |point: &Point| {
         let seconds = median(&point.samples)? / 1e6;
         Some(line(ways * point.x, seconds))
     };

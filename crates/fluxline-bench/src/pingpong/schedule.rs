@@ -27,13 +27,16 @@ pub struct Config {
     pub perturbation: u64,
     /// The planned time of a trial \[s\].
     pub trial_seconds: f64,
+    /// The repeats of every size, as NetPIPE -n; `None`: by the planned time.
+    pub repeats: Option<u64>,
 }
 
 impl Config {
     /// NetPIPE's, where nothing is asked for. Source: netpipe.h, MAXINT and the default of -p.
     #[must_use]
     pub fn netpipe() -> Config {
-        Config { first: 1, last: 10_000_000, perturbation: 3, trial_seconds: TRIAL_SECONDS }
+        let (first, last, repeats) = (1, 10_000_000, None);
+        Config { first, last, perturbation: 3, trial_seconds: TRIAL_SECONDS, repeats }
     }
 }
 
@@ -83,6 +86,7 @@ impl Schedule {
         let longer = self.before as f64 / (self.before as f64 - self.step as f64 + 1.0);
         let repeats = self.config.trial_seconds / (longer * seconds);
         let repeats = repeats.clamp(f64::from(TRIALS), REPEATS_MAX) as u64;
+        let repeats = self.config.repeats.unwrap_or(repeats);
         let bytes = self.middle.saturating_add_signed(neighbour);
         self.sizes += 1;
         self.before = bytes;

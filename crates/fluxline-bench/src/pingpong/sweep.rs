@@ -26,26 +26,38 @@ const OVERTIME: f64 = 5.0;
 const TRIAL_LIMIT_MS: u64 = 1000;
 /// Over TCP both ends write before they read: the size of the sockets' first buffers \[byte\].
 const TCP_BOTH_WAYS_BYTES_MAX: u64 = 64 << 10;
-/// The approximate number of bytes compared per size in an integrity run.
-const COMPARED_BYTES: u64 = 1 << 20;
+/// The most repeats of a trial in virtual time, where equal repeats take equally long. Chosen: what
+/// fills and empties a pipeline is below 1 % of a stream of as many.
+const VIRTUAL_REPEATS_MAX: u64 = 1000;
+/// The label of the repeats of an integrity run.
+pub const REPEATS: &str = "repeats";
+/// The first size of an integrity run \[byte\]. Source: netpipe.c, -i: one more than an integer.
+const INTEGRITY_FIRST_BYTES: u64 = 5;
 
 /// A kind of run.
 pub struct Kind {
     mode: Mode,
     way: Way,
     cold: bool,
+    checked: bool,
 }
 
 /// Puts, there and back.
-pub const PING_PONG: Kind = Kind { mode: Mode::PingPong, way: Way::Put, cold: false };
+pub const PING_PONG: Kind =
+    Kind { mode: Mode::PingPong, way: Way::Put, cold: false, checked: false };
 /// Messages, there and back.
-pub const MESSAGES: Kind = Kind { mode: Mode::PingPong, way: Way::Message, cold: false };
+pub const MESSAGES: Kind =
+    Kind { mode: Mode::PingPong, way: Way::Message, cold: false, checked: false };
 /// Puts, there only.
-pub const STREAM: Kind = Kind { mode: Mode::Stream, way: Way::Put, cold: false };
+pub const STREAM: Kind = Kind { mode: Mode::Stream, way: Way::Put, cold: false, checked: false };
 /// Puts, both ways at once.
-pub const BIDIRECTIONAL: Kind = Kind { mode: Mode::Bidirectional, way: Way::Put, cold: false };
+pub const BIDIRECTIONAL: Kind =
+    Kind { mode: Mode::Bidirectional, way: Way::Put, cold: false, checked: false };
 /// Puts there and back with a cold cache.
-pub const COLD: Kind = Kind { mode: Mode::PingPong, way: Way::Put, cold: true };
+pub const COLD: Kind = Kind { mode: Mode::PingPong, way: Way::Put, cold: true, checked: false };
+
+/// Puts, there and back, compared at both ends.
+pub const INTEGRITY: Kind = Kind { checked: true, ..PING_PONG };
 
 impl Kind {
     /// One way, as NetPIPE counts it \[s\]: half a round trip, else a whole repeat.
@@ -62,14 +74,38 @@ impl Kind {
     }
 
     fn task(&self, bytes: u64, repeats: u64, trials: u32) -> Task {
-        let Kind { mode, way, cold } = *self;
-        let limit_ms = TRIAL_LIMIT_MS;
-        Task { mode, way, bytes, repeats, trials, cold, checked: false, limit_ms }
+        let Kind { mode, way, cold, checked } = *self;
+        // A checked exchange that is cut short would leave messages behind.
+        let limit_ms = if checked { 0 } else { TRIAL_LIMIT_MS };
+        Task { mode, way, bytes, repeats, trials, cold, checked, limit_ms }
+    }
+
+    /// Returns the number of trials. Source of the one: netpipe.c, -i.
+    fn trials(&self, effort: Effort) -> u32 {
+        if self.checked { 1 } else { effort.trials }
+    }
+}
+
+/// The trials of a size and their length, by the kind of time.
+#[derive(Clone, Copy)]
+struct Effort {
+    trials: u32,
+    repeats_max: u64,
+}
+
+impl Effort {
+    /// NetPIPE's own on a real link. In virtual time, trials are equal and one is enough.
+    fn on(is_real: bool) -> Effort {
+        if is_real {
+            return Effort { trials: TRIALS, repeats_max: u64::MAX };
+        }
+        Effort { trials: 1, repeats_max: VIRTUAL_REPEATS_MAX }
     }
 }
 
 /// Measures a task, on a fabric or over TCP.
 trait Bench {
+    fn effort(&self) -> Effort;
     fn measure(&mut self, task: &Task) -> Result<Measured, Error>;
     fn progress(&mut self, done: usize, all: usize, what: &str);
 }
@@ -77,12 +113,22 @@ trait Bench {
 struct Remote<'a>(&'a mut dyn Environment);
 
 impl Bench for Remote<'_> {
+    fn effort(&self) -> Effort {
+        Effort::on(self.0.is_real())
+    }
+
     fn measure(&mut self, task: &Task) -> Result<Measured, Error> {
         let parameters = serde_json::to_value(task).unwrap_or_default();
-        let [near, far] = self.0.trial(&exchange::TRIAL, &parameters)?;
+        let ends = self.0.trial(&exchange::TRIAL, &parameters)?;
+        let read = |end| {
+            serde_json::from_value::<Measured>(end)
+                .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
+        };
+        let [near, far] = ends.map(read);
+        let (near, far) = (near?, far?);
+        let compared_bytes = near.compared_bytes + far.compared_bytes;
         let counts = if task.mode == Mode::Stream { far } else { near };
-        serde_json::from_value(counts)
-            .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
+        Ok(Measured { compared_bytes, ..counts })
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
@@ -96,6 +142,10 @@ struct OnTcp<'a> {
 }
 
 impl Bench for OnTcp<'_> {
+    fn effort(&self) -> Effort {
+        Effort::on(true)
+    }
+
     fn measure(&mut self, task: &Task) -> Result<Measured, Error> {
         tcp::measure(&mut self.end, task, self.conversation)
     }
@@ -113,8 +163,21 @@ pub fn run(
     kind: &Kind,
 ) -> Result<(), Error> {
     let capabilities = environment.capabilities()?;
-    let mut config = config(plan);
+    let mut config = config(plan, kind);
     config.last = config.last.min(environment.half_bytes());
+    if let (Some(link), Way::Message) = (&capabilities, kind.way)
+        && config.last + config.perturbation > link.message_bytes_max
+    {
+        config.last = link.message_bytes_max.saturating_sub(config.perturbation);
+        let most = quantity(link.message_bytes_max as f64, "B");
+        into.notes.push(format!("A message of this link has at most {most}."));
+    }
+    if !environment.is_real() {
+        into.notes.push(format!(
+            "In virtual time, one trial is run instead of {TRIALS}, of at most \
+             {VIRTUAL_REPEATS_MAX} repeats: more would repeat the same."
+        ));
+    }
     if config.first > config.last {
         let [least, most] = [config.first, config.last];
         let problem =
@@ -135,10 +198,16 @@ pub fn run(
 }
 
 /// The plan's part of the schedule.
-fn config(plan: &Plan) -> Config {
+fn config(plan: &Plan, kind: &Kind) -> Config {
     let [first, last] = plan.sizes;
     let trial_seconds = if plan.quick { QUICK_TRIAL_SECONDS } else { TRIAL_SECONDS };
-    Config { first, last, perturbation: plan.perturbation, trial_seconds }
+    let Plan { perturbation, repeats, .. } = *plan;
+    let all = Config { first, last, perturbation, trial_seconds, repeats };
+    if !kind.checked {
+        return all;
+    }
+    let first = first.max(INTEGRITY_FIRST_BYTES.min(last));
+    Config { first, perturbation: 0, ..all }
 }
 
 fn over_tcp(
@@ -170,6 +239,9 @@ struct Size {
     least_s: Vec<f64>,
     /// p50, p99 and p99.9 of single repeats, one way \[us\].
     percentiles_us: [Vec<f64>; 3],
+    repeats: Vec<f64>,
+    /// Bytes compared at both ends, of all rounds.
+    compared_bytes: u64,
 }
 
 #[derive(Default)]
@@ -187,6 +259,7 @@ impl Sizes {
     ) -> Result<(), Error> {
         let mut all = Schedule::new(config);
         let count = std::iter::from_fn(|| all.next(0.0)).count();
+        let effort = bench.effort();
         for round in 0..plan.rounds as usize {
             // Also warms up. One way at a time in every mode, as NetPIPE does.
             let mode = Mode::PingPong;
@@ -199,11 +272,14 @@ impl Sizes {
                 let what = format!("{}, {bytes} B", kind.time_label());
                 bench.progress(round * count + done, plan.rounds as usize * count, &what);
                 let bearable = (OVERTIME * config.trial_seconds / slowest) as u64;
-                let repeats = repeats.min(bearable.max(u64::from(TRIALS)));
-                let measured = bench.measure(&kind.task(bytes, repeats, TRIALS))?;
+                let repeats = match config.repeats {
+                    Some(repeats) => repeats,
+                    None => repeats.min(bearable.max(u64::from(TRIALS))).min(effort.repeats_max),
+                };
+                let measured = bench.measure(&kind.task(bytes, repeats, kind.trials(effort)))?;
                 seconds = kind.one_way(measured.least());
                 slowest = kind.one_way(measured.most());
-                self.0.entry(bytes).or_default().add(kind, &measured);
+                self.0.entry(bytes).or_default().add(kind, repeats, &measured);
                 done += 1;
             }
         }
@@ -211,6 +287,9 @@ impl Sizes {
     }
 
     fn fill(&self, kind: &Kind, into: &mut Experiment) {
+        if kind.checked {
+            return self.fill_checked(into);
+        }
         let label = kind.time_label();
         let time =
             |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, axis(label, "us"), of);
@@ -225,6 +304,18 @@ impl Sizes {
         let points = rates.iter().map(|(bytes, samples)| point(*bytes, samples.clone())).collect();
         into.series.push(series("throughput", axis("throughput", "Gb/s"), points));
         self.facts(kind, &rates, into);
+    }
+
+    /// Adds the number of bytes compared, and the repeats of each size as NetPIPE -i prints them.
+    fn fill_checked(&self, into: &mut Experiment) {
+        if self.0.is_empty() {
+            return;
+        }
+        let repeats = self.series(REPEATS, axis("repeats", ""), &|size| size.repeats.clone());
+        into.series.push(repeats);
+        let compared: u64 = self.0.values().map(|size| size.compared_bytes).sum();
+        let megabytes = compared as f64 / 1e6;
+        into.facts.push(Fact::new("compared and found equal", "MB", vec![megabytes]));
     }
 
     fn series(&self, label: &str, y: Axis<'_>, of: &dyn Fn(&Size) -> Vec<f64>) -> Series {
@@ -271,7 +362,9 @@ impl Kind {
 }
 
 impl Size {
-    fn add(&mut self, kind: &Kind, measured: &Measured) {
+    fn add(&mut self, kind: &Kind, repeats: u64, measured: &Measured) {
+        self.repeats.push(repeats as f64);
+        self.compared_bytes += measured.compared_bytes;
         self.least_s.push(kind.one_way(measured.least()));
         if let Some(of_repeats) = measured.repeat_ns {
             for (to, ns) in self.percentiles_us.iter_mut().zip(of_repeats) {
@@ -291,41 +384,4 @@ fn point(bytes: u64, samples: Vec<f64>) -> Point {
 
 fn series(label: &str, y: Axis<'_>, points: Vec<Point>) -> Series {
     Series::new(label, axis("message", "B"), y, points)
-}
-
-/// Integrity: every word compared at both ends, on the sizes of NetPIPE -i.
-pub fn check(
-    environment: &mut dyn Environment,
-    plan: &Plan,
-    into: &mut Experiment,
-) -> Result<(), Error> {
-    let last = plan.sizes[1].min(environment.half_bytes());
-    // Source: netpipe.c: from sizeof(int) + 1, without neighbours.
-    let config = Config { first: 5.min(last), last, perturbation: 0, trial_seconds: TRIAL_SECONDS };
-    let mut schedule = Schedule::new(config);
-    let sizes: Vec<u64> =
-        std::iter::from_fn(|| schedule.next(0.0)).map(|(bytes, _)| bytes).collect();
-    let mut compared = 0;
-    let mut ended = Ok(());
-    for (done, bytes) in sizes.iter().enumerate() {
-        environment.progress(done, sizes.len(), &format!("integrity, {bytes} B"));
-        let repeats = (COMPARED_BYTES / bytes).clamp(1, 1000);
-        let task = Task { checked: true, limit_ms: 0, ..PING_PONG.task(*bytes, repeats, 1) };
-        let parameters = serde_json::to_value(task).unwrap_or_default();
-        match environment.trial(&exchange::TRIAL, &parameters) {
-            Ok(ends) => {
-                compared +=
-                    ends.iter().filter_map(|end| end["compared_bytes"].as_u64()).sum::<u64>();
-            }
-            Err(error) => {
-                ended = Err(error);
-                break;
-            }
-        }
-    }
-    if compared > 0 {
-        let megabytes = compared as f64 / 1e6;
-        into.facts.push(Fact::new("compared and found equal".to_owned(), "MB", vec![megabytes]));
-    }
-    ended
 }

@@ -1,6 +1,9 @@
 //! The task of one size, and the measurement of one end.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Error;
 
 /// The exchange of one repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +46,19 @@ pub struct Task {
     pub checked: bool,
     /// A trial that lasts longer is cut short, and its repeats are counted \[ms\]; 0: never.
     pub limit_ms: u64,
+}
+
+impl Task {
+    /// Reads a task of the other side. Errors: a task that makes no sense.
+    pub fn read(parameters: &Value) -> Result<Task, Error> {
+        let task: Task = serde_json::from_value(parameters.clone())
+            .map_err(|error| Error::Input(format!("an exchange: {error}")))?;
+        let is_right = task.bytes > 0 && task.repeats > 0 && task.trials > 0;
+        if is_right && (task.way == Way::Put || task.mode == Mode::PingPong) {
+            return Ok(task);
+        }
+        Err(Error::Input(format!("an exchange cannot be {task:?}")))
+    }
 }
 
 /// The measurement of one end.

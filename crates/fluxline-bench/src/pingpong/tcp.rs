@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Measured, Mode, Task};
+use super::buffer::{CacheFlush, MessageId};
+use super::{Measured, Mode, Task, Way};
 use crate::Error;
 use crate::environment::{Conversation, Service};
 use crate::role::{self, Side};
@@ -18,12 +19,13 @@ pub const SERVICE: Service = Service { name: "tcp-exchange", run: serve };
 const SOCKET_LIMIT: Duration = Duration::from_secs(10);
 /// The far end waits this long for the next task.
 const TASK_LIMIT: Duration = Duration::from_secs(30);
+/// The longest message that the far end allocates memory for \[byte\].
+const BYTES_MAX: u64 = 64 << 20;
 
 /// One end.
 pub struct End {
     stream: TcpStream,
     side: Side,
-    buffer: Vec<u8>,
 }
 
 /// The far end: listens on the address given, sends its port, and does tasks until the near end
@@ -42,8 +44,10 @@ fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Valu
         if order.is_null() {
             break;
         }
-        let task: Task = serde_json::from_value(order)
-            .map_err(|error| Error::Input(format!("a task: {error}")))?;
+        let task = Task::read(&order)?;
+        if task.bytes > BYTES_MAX || task.way != Way::Put {
+            return Err(Error::Input(format!("an exchange over TCP cannot be {task:?}")));
+        }
         conversation.send(&serde_json::to_value(end.run(&task)?).unwrap_or_default())?;
     }
     Ok(Value::Null)
@@ -84,11 +88,14 @@ pub fn measure(
     conversation: &mut dyn Conversation,
 ) -> Result<Measured, Error> {
     conversation.send(&serde_json::to_value(task).unwrap_or_default())?;
-    let near = end.run(task)?;
+    let mut near = end.run(task)?;
     let heard = conversation.receive(SOCKET_LIMIT)?;
-    let Some(far) = heard.and_then(|value| serde_json::from_value::<Measured>(value).ok()) else {
+    let Some(mut far) = heard.and_then(|value| serde_json::from_value::<Measured>(value).ok())
+    else {
         return Err(Error::PeerGone { how: "it says no result".to_owned() });
     };
+    let compared_bytes = near.compared_bytes + far.compared_bytes;
+    (near.compared_bytes, far.compared_bytes) = (compared_bytes, compared_bytes);
     Ok(if task.mode == Mode::Stream { far } else { near })
 }
 
@@ -101,7 +108,7 @@ impl End {
             stream.set_write_timeout(Some(SOCKET_LIMIT))
         };
         set().map_err(Error::host("a TCP socket"))?;
-        Ok(End { stream, side, buffer: Vec::new() })
+        Ok(End { stream, side })
     }
 
     fn run(&mut self, task: &Task) -> Result<Measured, Error> {
@@ -110,33 +117,22 @@ impl End {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::WouldBlock => Error::PeerGone { how: format!("TCP: {error}") },
+            io::ErrorKind::InvalidData => Error::Defect { what: error.to_string() },
             _ => Error::host("TCP")(error),
         })
     }
 
     fn exchange(&mut self, task: &Task) -> io::Result<Measured> {
-        self.buffer.clear();
-        self.buffer.resize(task.bytes as usize, b'a');
+        let mut buffers = Buffers::new(task);
         let mut trips = role::times();
         let mut measured = Measured::default();
-        for _ in 0..task.trials {
+        for trial in 0..task.trials {
+            buffers.flush.flush();
             self.sync()?;
             let began = Instant::now();
             let mut before = began;
-            for _ in 0..task.repeats {
-                match (task.mode, self.side) {
-                    (Mode::PingPong | Mode::Bidirectional, Side::Near)
-                    | (Mode::Bidirectional, Side::Far) => {
-                        self.send()?;
-                        self.stream.read_exact(&mut self.buffer)?;
-                    }
-                    (Mode::PingPong, Side::Far) => {
-                        self.stream.read_exact(&mut self.buffer)?;
-                        self.send()?;
-                    }
-                    (Mode::Stream, Side::Near) => self.send()?,
-                    (Mode::Stream, Side::Far) => self.stream.read_exact(&mut self.buffer)?,
-                }
+            for number in 0..task.repeats {
+                self.repeat(task, &mut buffers, MessageId { trial, number })?;
                 let now = Instant::now();
                 trips.saturating_record((now.duration_since(before).as_nanos() as u64).max(1));
                 before = now;
@@ -148,11 +144,30 @@ impl End {
             let at = |part| trips.value_at_quantile(part);
             measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), trips.max()]);
         }
+        measured.compared_bytes = buffers.compared_bytes;
         Ok(measured)
     }
 
-    fn send(&mut self) -> io::Result<()> {
-        self.stream.write_all(&self.buffer)
+    /// Sends and receives one message, in the order of the mode and the side.
+    fn repeat(&mut self, task: &Task, buffers: &mut Buffers, id: MessageId) -> io::Result<()> {
+        match (task.mode, self.side) {
+            (Mode::PingPong | Mode::Bidirectional, Side::Near)
+            | (Mode::Bidirectional, Side::Far) => {
+                self.stream.write_all(buffers.outgoing(id))?;
+                self.receive(buffers, id)
+            }
+            (Mode::PingPong, Side::Far) => {
+                self.receive(buffers, id)?;
+                self.stream.write_all(buffers.outgoing(id))
+            }
+            (Mode::Stream, Side::Near) => self.stream.write_all(buffers.outgoing(id)),
+            (Mode::Stream, Side::Far) => self.receive(buffers, id),
+        }
+    }
+
+    fn receive(&mut self, buffers: &mut Buffers, id: MessageId) -> io::Result<()> {
+        self.stream.read_exact(buffers.incoming(id))?;
+        buffers.compare(id)
     }
 
     /// A word there and back, which nobody times. Source: NetPIPE's Sync.
@@ -164,5 +179,57 @@ impl End {
         }
         self.stream.read_exact(&mut word)?;
         self.stream.write_all(&word)
+    }
+}
+
+/// The memory of one end. A warm exchange sends from the buffer that it receives into, as NetPIPE.
+struct Buffers {
+    task: Task,
+    received: Vec<u8>,
+    /// Empty: messages are sent from `received`.
+    sent: Vec<u8>,
+    flush: CacheFlush,
+    compared_bytes: u64,
+}
+
+impl Buffers {
+    fn new(task: &Task) -> Buffers {
+        let pool = || vec![b'a'; task.pool_bytes() as usize];
+        let sent = if task.cold || task.checked { pool() } else { Vec::new() };
+        let flush = CacheFlush::new(task);
+        Buffers { task: *task, received: pool(), sent, flush, compared_bytes: 0 }
+    }
+
+    /// Returns the next message to send; a checked one is written before.
+    fn outgoing(&mut self, id: MessageId) -> &[u8] {
+        let place = self.place(id);
+        let pool = if self.sent.is_empty() { &mut self.received } else { &mut self.sent };
+        let message = &mut pool[place];
+        if self.task.checked {
+            let mut pattern = id.pattern();
+            message.iter_mut().enumerate().for_each(|(offset, byte)| *byte = pattern(offset));
+        }
+        message
+    }
+
+    /// Returns the place of the next message to receive.
+    fn incoming(&mut self, id: MessageId) -> &mut [u8] {
+        let place = self.place(id);
+        &mut self.received[place]
+    }
+
+    /// Compares a checked message that was received.
+    fn compare(&mut self, id: MessageId) -> io::Result<()> {
+        if self.task.checked {
+            let checked = id.check(self.incoming(id));
+            checked.map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
+            self.compared_bytes += self.task.bytes;
+        }
+        Ok(())
+    }
+
+    fn place(&self, id: MessageId) -> std::ops::Range<usize> {
+        let from = self.task.offset(id.number);
+        from as usize..(from + self.task.bytes) as usize
     }
 }

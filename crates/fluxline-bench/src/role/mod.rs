@@ -8,6 +8,7 @@ mod join;
 
 use std::sync::Arc;
 
+use fluxline_core::fabric::group::is_group_tag;
 use fluxline_core::fabric::{
     Capabilities, Completion, EndpointId, Fabric, Local, Memory, PostError, RegionId, RemoteId,
     Slice, Target, Work,
@@ -143,7 +144,10 @@ impl Site {
             Some(Completion::Broken { endpoint, status }) if *endpoint == self.endpoint => {
                 Err(Error::PeerGone { how: status.to_string() })
             }
-            Some(Completion::Done { operation, status, .. }) if !status.is_done() => {
+            // Work of a group that was closed ends with its connections.
+            Some(Completion::Done { tag, operation, status, .. })
+                if !status.is_done() && !is_group_tag(*tag) =>
+            {
                 Err(Error::Refused(format!("{operation:?}: {status}")))
             }
             _ => Ok(what),

@@ -16,6 +16,7 @@ pub mod conformance;
 pub mod connect;
 pub mod counters;
 pub mod error;
+pub mod group;
 pub mod memory;
 pub mod push;
 pub mod region;

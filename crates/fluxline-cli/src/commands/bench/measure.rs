@@ -1,6 +1,7 @@
 //! `fluxline bench LINK`: runs the experiments, prints their results, writes the report.
 
 use fluxline_bench::environment::Plan;
+use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::real::Link;
 use fluxline_bench::result::Report;
 use fluxline_bench::{host, page, pingpong, run};
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::session::{self, Session, failure, kept};
 use super::{report, save, simulated};
-use crate::arguments::{BenchArguments, BenchLink};
+use crate::arguments::{BenchArguments, BenchFormat, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::{progress, say, say_text};
@@ -17,16 +18,9 @@ use fluxline_run::Stop;
 /// Runs the experiments, prints their results and writes the report.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let quiet = json || arguments.format.is_some();
-    let kinds = run::choose(&arguments.only, &link.link)
-        .map_err(|error| Failure::failed(format_args!("{error}.")))?;
-    let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
-    let session = Session { link, arguments, plan, kinds, stop, bar };
-    let to_save = save::CrossoverFile::of(link, arguments, &session.kinds)?;
-    let near = host::describe(link.link.through().as_ref());
-    let mut report = session::begin(&link.url, &session.plan, json!({ "near": near }));
-    report.environment["plan"] = json!(session.plan);
-    let ended = session.run(&mut report);
-    session.bar.finish_and_clear();
+    let kinds = kinds(link, &names(arguments))?;
+    let to_save = save::CrossoverFile::of(link, arguments, &kinds)?;
+    let Run { report, ended } = run(link, arguments, kinds, quiet);
     if report.is_empty() {
         return Err(ended.err().unwrap_or_else(|| nothing(&report)));
     }
@@ -54,6 +48,54 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     Ok(())
 }
 
+/// Runs experiments by name and returns their report. Errors: nothing or not all was measured.
+pub fn report(
+    link: &BenchLink,
+    arguments: &BenchArguments,
+    only: &[String],
+    quiet: bool,
+) -> Result<Report, Failure> {
+    let Run { report, ended } = run(link, arguments, kinds(link, only)?, quiet);
+    ended?;
+    if report.is_empty() { Err(nothing(&report)) } else { Ok(report) }
+}
+
+fn kinds(link: &BenchLink, only: &[String]) -> Result<Vec<&'static ExperimentKind>, Failure> {
+    run::choose(only, &link.link).map_err(|error| Failure::failed(format_args!("{error}.")))
+}
+
+/// A report, and the end of its run.
+struct Run {
+    report: Report,
+    ended: Result<(), Failure>,
+}
+
+fn run(
+    link: &BenchLink,
+    arguments: &BenchArguments,
+    kinds: Vec<&'static ExperimentKind>,
+    quiet: bool,
+) -> Run {
+    let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
+    let session = Session { link, arguments, plan, kinds, stop, bar };
+    let near = host::describe(link.link.through().as_ref());
+    let mut report = session::begin(&link.url, &session.plan, json!({ "near": near }));
+    report.environment["plan"] = json!(session.plan);
+    let ended = session.run(&mut report);
+    session.bar.finish_and_clear();
+    Run { report, ended }
+}
+
+/// Returns the names of the experiments to run; none: the default ones.
+fn names(arguments: &BenchArguments) -> Vec<String> {
+    match arguments.format {
+        Some(BenchFormat::Netpipe) if arguments.only.is_empty() => {
+            vec![pingpong::netpipe::BY_DEFAULT.to_owned()]
+        }
+        _ => arguments.only.clone(),
+    }
+}
+
 fn plan(arguments: &BenchArguments) -> Plan {
     let default = Plan::new(arguments.quick);
     Plan {
@@ -61,6 +103,7 @@ fn plan(arguments: &BenchArguments) -> Plan {
         seed: arguments.seed,
         sizes: arguments.sizes.unwrap_or(default.sizes),
         perturbation: arguments.perturbation.unwrap_or(default.perturbation),
+        repeats: arguments.repeats,
         trial_seconds: arguments.trial_seconds.unwrap_or(default.trial_seconds),
         soak_seconds: arguments.seconds.unwrap_or(default.soak_seconds),
         ..default
@@ -98,7 +141,8 @@ fn nothing(report: &Report) -> Failure {
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {
-    let wrong = "no experiment on NetPIPE's schedule was run; add --only pingpong.";
+    let wrong = "--format netpipe prints one experiment on NetPIPE's schedule; add --only \
+                 pingpong, stream, bidirectional, integrity, cold or messages.";
     let text = pingpong::netpipe::text(report).ok_or_else(|| Failure::failed(wrong))?;
     say_text!("{text}");
     Ok(())

@@ -1,8 +1,9 @@
 //! `fluxline bench`: measures a link, measures peers beside ours, serves as the far side, or
-//! compares two reports.
+//! compares reports and networks.
 
 mod compare;
 mod measure;
+mod networks;
 mod peers;
 mod report;
 mod save;
@@ -31,6 +32,9 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(paths) = &arguments.compare {
+        if !networks::are_two_reports(arguments, paths) {
+            return networks::compare(paths, arguments, json);
+        }
         return compare::compare(paths, arguments.report.as_deref(), json);
     }
     if let Some(address) = arguments.serve {

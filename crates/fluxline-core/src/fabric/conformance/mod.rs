@@ -1,11 +1,13 @@
 //! One suite for all links: every law of docs/model.md, and random scripts against plain memory.
 //!
-//! A link's tests say `conformance!(shm, make_pair())`; each law becomes a test of its own. A law
+//! A link's tests say `conformance!(shm, make_pair())`; each law becomes a test of its own.
+//! `group_conformance!` does the same for the laws of groups ([`groups`]). A law
 //! about something that a link does not promise ([`Capabilities`](super::Capabilities)) is skipped
 //! for it. A broken law panics: this module is for tests.
 
 pub mod batches;
 pub mod endings;
+pub mod groups;
 mod joined;
 pub mod late;
 pub mod laws;
@@ -14,6 +16,7 @@ pub mod own;
 pub mod promises;
 pub mod rings;
 pub mod script;
+mod team;
 
 pub use joined::{Joined, KEY, Pair, Side, name};
 
@@ -150,5 +153,46 @@ macro_rules! conformance {
                 $crate::fabric::conformance::$of::$law($make);
             }
         )+
+    };
+}
+
+/// Makes one test of each law of groups; `$make` makes fresh nodes for each, three or more.
+#[macro_export]
+macro_rules! group_conformance {
+    ($link:ident, $make:expr) => {
+        mod $link {
+            use super::*;
+
+            $crate::conformance!(@each groups, $make,
+                messages_come_in_order_and_tags_wait_for_their_receiver,
+                long_messages_arrive_whole_from_bytes_and_regions,
+                a_message_too_long_for_its_receive_is_an_error_and_the_next_one_arrives,
+                a_fast_sender_waits_and_loses_nothing,
+                a_receive_behind_too_many_unexpected_messages_is_an_error,
+                wrong_calls_are_refused_in_a_sentence,
+                broadcasts_and_gathers_of_any_length_are_whole,
+                different_operations_are_an_error_that_names_both,
+                the_death_of_a_rank_ends_all_calls_that_depend_on_it,
+                a_late_rank_joins_and_one_that_never_comes_is_named,
+                all_leave_and_nothing_that_was_sent_is_lost,
+            );
+            $crate::conformance!(@each groups, || $make,
+                nobody_passes_a_barrier_before_the_last_one_comes,
+                members_with_another_key_or_other_sizes_do_not_join,
+            );
+
+            #[test]
+            fn an_all_reduce_has_equal_bits() {
+                let seed = $crate::random::test_seed!(1);
+                $crate::fabric::conformance::groups::an_all_reduce_has_equal_bits(seed, $make);
+            }
+
+            #[test]
+            fn random_schedules_are_as_in_queues() {
+                let seed = $crate::random::test_seed!(1);
+                let make = || $make;
+                $crate::fabric::conformance::groups::random_schedules_are_as_in_queues(seed, make);
+            }
+        }
     };
 }
