@@ -32,7 +32,7 @@ const RUN_US: u64 = 10;
 /// The length of a run that shows whether a load can be followed for ever.
 const LONG_US: u64 = 400;
 /// Runs of each point.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 40;
 /// BookSim2's uniform targets include the sender: of 64 packets, one stays at its router.
 const OTHERS: f64 = 63.0 / 64.0;
 /// BookSim2's latency over `links` links without load, derived from its source: 2 cycles into the
