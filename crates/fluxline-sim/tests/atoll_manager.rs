@@ -63,7 +63,7 @@ fn random_wiring(draw: &mut Draw, nodes: u32) -> Wiring {
 /// Lets all messages end, and returns them. Each has arrived at most once.
 fn finish(trial: &mut Trial) -> Vec<Delivery> {
     trial.end_sending();
-    assert!(trial.finish(us(900_000)), "messages without an end");
+    assert!(trial.finish(us(4_000_000)), "messages without an end");
     trial.network.conserve().expect("laws hold");
     let all = trial.deliveries().to_vec();
     assert!(all.iter().all(|of| of.arrivals <= 1), "a message arrived twice");
