@@ -260,8 +260,8 @@ fn an_address_that_is_taken_is_one_sentence() {
     let address = served.server.address();
     let address = address.trim_start_matches("http://").trim_end_matches('/');
     let listen = Some(address.parse().expect("an address"));
-    let error = Listening::on(&ServerConfig { listen }).err().expect("it is taken").to_string();
+    let error = Listening::on(&ServerConfig { listen }).expect_err("it is taken").to_string();
     assert!(error.contains(address) && error.contains("--serve"), "{error}");
-    let wrong = Client::new("ftp://nowhere").err().expect("no address").to_string();
+    let wrong = Client::new("ftp://nowhere").expect_err("no address").to_string();
     assert!(wrong.contains("http://127.0.0.1:8040"), "{wrong}");
 }
