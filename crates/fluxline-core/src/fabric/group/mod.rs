@@ -31,6 +31,8 @@
 //! }
 //! let sent = first.start_send(&mut one, 1, 42, Local::Bytes(b"sample"))?;
 //! assert!(first.finished(sent).is_some(), "a short message goes at once");
+//! let now = one.now();
+//! first.poll(&mut one, now); // a node of a lab works when it is polled
 //! let message = second.receive(&mut two, Source::Rank(0), Some(42), 100)?;
 //! assert_eq!((message.from, &message.bytes[..]), (0, &b"sample"[..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
