@@ -74,20 +74,16 @@ fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
 fn four_puts(keys: &str, pairs: [[usize; 2]; 4]) -> u64 {
     let cluster = open(&format!("sim:atoll?{keys}"));
     let mut all = pairs.map(|[left, right]| Joined::new(pair_between(&cluster, left, right)));
-    let begun: Vec<_> = all
-        .iter_mut()
-        .zip(1..)
-        .map(|(joined, value)| {
-            let (region, remote) = joined.shared("samples", 1 << 20);
-            let (to, data) = (Target { remote, offset: 0 }, vec![value; 1 << 20]);
-            joined.pair.left.post(joined.left, 1, put(&data, to)).expect("room");
-            (region, data)
-        })
-        .collect();
+    let regions = all.each_mut().map(|joined| joined.shared("samples", 1 << 20));
+    let data = [1_u8, 2, 3, 4].map(|value| vec![value; 1 << 20]);
+    for ((joined, (_, remote)), data) in all.iter_mut().zip(regions.clone()).zip(&data) {
+        let to = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, 1, put(data, to)).expect("room");
+    }
     let start = cluster.now();
-    for (joined, (region, data)) in all.iter_mut().zip(begun) {
+    for ((joined, (region, _)), data) in all.iter_mut().zip(regions).zip(&data) {
         assert_eq!(joined.done(1).1, Status::Done);
-        assert_eq!(joined.bytes(region, 0, 1 << 20), data, "its own data");
+        assert_eq!(&joined.bytes(region, 0, 1 << 20), data, "its own data");
     }
     cluster.check_conservation().expect("each packet is somewhere");
     cluster.now().since(start).as_ns()
