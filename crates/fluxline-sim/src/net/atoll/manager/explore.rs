@@ -53,6 +53,7 @@ pub struct Exploration {
     open: VecDeque<MapEnd>,
     asked: BTreeMap<u32, Asked>,
     next: u32,
+    has_given_up: bool,
 }
 
 impl Exploration {
@@ -62,7 +63,8 @@ impl Exploration {
     pub fn new(mut map: Map, own: Chip, after: u32) -> Exploration {
         map.clear();
         let (ways, open, asked) = (BTreeMap::new(), VecDeque::new(), BTreeMap::new());
-        let mut exploration = Exploration { map, ways, open, asked, next: after };
+        let (next, has_given_up) = (after, false);
+        let mut exploration = Exploration { map, ways, open, asked, next, has_given_up };
         exploration.meet(own, Vec::new());
         exploration
     }
@@ -119,9 +121,16 @@ impl Exploration {
         let asked = *asked;
         if asked.tries > TRIES {
             self.asked.remove(&number);
+            self.has_given_up = true;
             return None;
         }
         Some(self.probe(number, asked))
+    }
+
+    /// Returns true if a probe was given up: its chip is silent, or the network is very busy.
+    #[must_use]
+    pub fn has_given_up(&self) -> bool {
+        self.has_given_up
     }
 
     /// Returns the number of the last probe.

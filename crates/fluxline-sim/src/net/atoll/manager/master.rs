@@ -82,6 +82,8 @@ pub struct Manager {
     notices: Vec<Notice>,
     /// True if there are chips behind a link that the map does not show.
     must_explore: bool,
+    /// True if the last exploration gave a probe up.
+    has_gaps: bool,
     round: Round,
     /// The number of the last wait.
     wait: u32,
@@ -113,6 +115,7 @@ impl Manager {
             probes: 0,
             notices: Vec::new(),
             must_explore: false,
+            has_gaps: false,
             round: Round::default(),
             wait: 0,
             next: None,
@@ -156,6 +159,7 @@ impl Manager {
             send_probe(&self.settings, probe, acts);
         }
         let last = exploration.last();
+        self.has_gaps = exploration.has_given_up();
         let Some(map) = exploration.finished() else { return };
         let was_present: Vec<u32> = self.map.present().collect();
         let is_joined = map.present().any(|id| !was_present.contains(&id));
@@ -264,9 +268,21 @@ impl Manager {
                 self.phase = Phase::Resting;
                 let (epoch, switch) = (self.epoch, self.switch);
                 acts.push(Act::Record(Event::Installed { epoch, switch }));
+                if std::mem::take(&mut self.has_gaps) {
+                    self.explore_later(acts);
+                }
             }
             Phase::Exploring | Phase::Planning | Phase::Waiting | Phase::Resting => {}
         }
+    }
+
+    /// Explores again when agents have had time to find their silent neighbours, whose ports are
+    /// not probed then: what still does not answer was too busy before.
+    fn explore_later(&mut self, acts: &mut Vec<Act>) {
+        let silence = self.settings.hello_every.times(self.settings.misses.into());
+        (self.phase, self.must_explore) = (Phase::Waiting, true);
+        self.wait += 1;
+        acts.push(Act::wake(silence.times(2), Why::News(self.wait)));
     }
 
     /// Ends the draining when all chips were quiet in two rounds, and no head moved in between.
