@@ -1,8 +1,8 @@
 //! Compares the generic network with values that were measured with BookSim2: an 8 x 8 torus and a
 //! ring of 8. `docs/simulation/network.md` explains the conversions and the differences.
 //!
-//! Run: `cargo run --release -p fluxline-sim --example booksim`. Ends with status 1 if the saturation
-//! differs by more than 3 %.
+//! Run: `cargo run --release -p fluxline-sim --example booksim`. Ends with status 1 if the
+//! saturation differs by more than 3 %.
 
 use std::process::ExitCode;
 
@@ -159,8 +159,8 @@ fn rings(config: &NetworkConfig, name: &str) -> Result<(), String> {
         let run = Run { config: &ring, pattern, load: 0.5 / 3.0, us: RUN_US, seed: 0 };
         let found = run.mean()?;
         println!(
-            "ring of 8, links half busy, {channels} channels of {flits} flits, {name}: {:.1} +- {:.1} \
-             cycles, BookSim2 {cycles}",
+            "ring of 8, links half busy, {channels} channels of {flits} flits, {name}: {:.1} +- \
+             {:.1} cycles, BookSim2 {cycles}",
             found.mean - 1.0,
             found.half_width
         );

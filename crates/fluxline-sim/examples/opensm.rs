@@ -205,8 +205,8 @@ fn judge(folder: &Path, wiring: &Wiring) -> Result<Vec<String>, String> {
 
 fn judge_all(folder: &Path, names: &[String]) -> Result<bool, String> {
     println!(
-        "| wiring | nodes | mean up*/down* | OpenSM | longest | OpenSM | layers | OpenSM | mean Nue(1) \
-         | OpenSM | most paths over a channel | OpenSM |"
+        "| wiring | nodes | mean up*/down* | OpenSM | longest | OpenSM | layers | OpenSM | mean \
+         Nue(1) | OpenSM | most paths over a channel | OpenSM |"
     );
     println!("|{}", " --- |".repeat(12));
     let mut has_failed = false;

@@ -35,7 +35,8 @@ fn print(name: &str, graph: &Graph, routes: &Routes) {
         Err(error) => error,
     };
     println!(
-        "{name:10} mean {:6.3} links, longest {:3}, most loaded channel {:6} paths, {} layers, {proof}",
+        "{name:10} mean {:6.3} links, longest {:3}, most loaded channel {:6} paths, {} layers, \
+         {proof}",
         of.mean, of.longest, of.load_max, of.layers
     );
 }

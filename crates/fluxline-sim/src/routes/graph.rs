@@ -177,6 +177,12 @@ impl Graph {
         far
     }
 
+    /// Returns the number of nodes that have a path to a node, itself included.
+    #[must_use]
+    pub fn reaches(&self, node: u32) -> usize {
+        self.distances(node).iter().filter(|&&links| links != NONE).count()
+    }
+
     /// Returns the nodes in the middle: those whose farthest node is nearest, best first by the
     /// sum of distances. Only nodes of the largest part of the graph count.
     #[must_use]

@@ -17,7 +17,8 @@ const LAYERS_MAX: u8 = 64;
 /// with less than 2, and not shorter with more.
 const CAREFUL: u32 = 4;
 
-/// Returns routes free of deadlock in `count` virtual layers (1 to 64); 1 needs no virtual channels.
+/// Returns routes free of deadlock in `count` virtual layers (1 to 64). One needs no channels of
+/// its own.
 /// Each target has the layer in which its paths are shortest. In every layer, the paths of a
 /// spanning tree stay possible, so each pair of joined nodes has a path.
 #[must_use]
@@ -42,11 +43,19 @@ pub fn nue(graph: &Graph, count: u8) -> Routes {
     Routes::of(trees).in_layers(|_, target| chosen[target as usize])
 }
 
-/// Returns shortest paths in as few virtual layers as the search finds.
+/// Returns shortest paths in as few virtual layers as the search finds, and in one where
+/// up*/down* paths are shortest.
 ///
 /// # Errors
 /// More than `most` layers would be needed.
 pub fn layers(graph: &Graph, most: u8) -> Result<Routes, String> {
+    if most > 0 {
+        let shortest = super::shortest(graph).summary(graph).mean;
+        let single = super::updown(graph, super::Root::Central);
+        if single.summary(graph).mean <= shortest {
+            return Ok(single);
+        }
+    }
     let nodes = graph.nodes() as usize;
     let mut search = Search::new(graph);
     let mut trees = vec![Paths::new(graph); nodes];

@@ -231,7 +231,7 @@ fn dimension_order_is_free_of_cycles_on_grids_alone_and_stops_at_removed_links()
             let routes = shape.routes(&graph);
             let far = |[source, target]: [u32; 2]| graph.distances(target)[source as usize];
             check_lengths(&graph, &routes, |length, ends| length == far(ends));
-            // A ring of four has none: of two equal ways round, even nodes go up, and odd ones down.
+            // A ring of four has none: even nodes go half way round upwards, odd ones downwards.
             let has_ring = is_torus && sides.iter().any(|&side| side > 4);
             assert_eq!(has_cycle(&graph, &routes), has_ring, "{shape:?}");
             assert!(graph.remove_link(End { node: 0, port: 0 }));

@@ -10,15 +10,18 @@ use std::collections::VecDeque;
 use super::graph::{Graph, NONE};
 use super::set::{NO_PORT, Routes, Step, Tree};
 
-/// The most roots that are compared.
+/// The most roots that are compared on large graphs.
 const CANDIDATES: usize = 8;
+/// The most nodes of a graph on which all roots are compared. A choice: it takes a second.
+const ALL_ROOTS: u32 = 256;
 
 /// The choice of the root. Each further part of a graph has a root of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
     /// This node.
     Node(u32),
-    /// Of at most 8 nodes in the middle of the graph, the one with the shortest paths.
+    /// The one with the shortest paths: of all nodes, or on graphs above 256 nodes of at most 8 in
+    /// the middle.
     Central,
 }
 
@@ -30,6 +33,12 @@ impl Root {
             return node;
         }
         let candidates = graph.centre();
+        if graph.nodes() <= ALL_ROOTS {
+            let total = |&node: &u32| UpDown::new(graph, node).total();
+            let reached = candidates.first().map_or(0, |&node| graph.reaches(node));
+            let in_part = |&node: &u32| graph.reaches(node) == reached;
+            return (0..graph.nodes()).filter(in_part).min_by_key(total).unwrap_or(0);
+        }
         let stride = candidates.len().div_ceil(CANDIDATES).max(1);
         let tried = candidates.into_iter().step_by(stride);
         tried.min_by_key(|&node| UpDown::new(graph, node).total()).unwrap_or(0)
