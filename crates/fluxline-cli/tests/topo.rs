@@ -19,7 +19,7 @@ fn a_map_is_written_as_tables_html_svg_and_json() {
     let said = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success() && said.contains("From node 4 to node 11"), "{said}");
     let html = std::fs::read_to_string(html).expect("a page");
-    assert!(html.contains("type=\"range\"") && html.contains("10 to 20 us"));
+    assert!(html.contains("type=\"range\"") && html.contains("10.0 to 20.0 us"));
     // At 50 us the cable is cut, in both directions.
     let svg = std::fs::read_to_string(svg).expect("a drawing");
     let dead = svg.matches("<g class=\"link m0 dead\">").count();

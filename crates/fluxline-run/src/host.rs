@@ -20,7 +20,7 @@ pub(crate) fn describe() -> Value {
 /// Returns the discipline of the clock that stamps packets; null where the kernel does not report
 /// it.
 pub(crate) fn clock() -> Value {
-    match fluxline::clock::state() {
+    match fluxline::host::clock_state() {
         Some(state) => json!({
             "synchronized": state.is_synchronized,
             "error_us_max": state.error_us_max,

@@ -11,7 +11,7 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{BatchFate, InputCounters, Ledger};
 use fluxline_daq::record::RecorderCounts;
 
-use crate::live::{Delays, Newest};
+use crate::sample::{Delays, Newest};
 
 /// Distinct notes kept; further ones are dropped.
 const NOTES_MAX: usize = 100;

@@ -15,10 +15,10 @@ use fluxline_daq::record::SourceLine;
 
 use crate::control::Control;
 use crate::held::{Held, Step};
-use crate::live::Sampler;
 use crate::monitor::{LiveParts, Monitor, Stats};
 use crate::record::{RecordQueue, Wanted};
 use crate::ring::{Arrival, InputRing, ReadSlots};
+use crate::sample::Sampler;
 use crate::stop::Stop;
 
 /// Slots taken from one ring before the next has its turn, and before they are given back.

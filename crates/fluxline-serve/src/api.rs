@@ -25,7 +25,7 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 /// Most points of a history.
 const POINTS_MAX: u64 = 4_000;
 
-/// What the routes share.
+/// State that the routes share.
 #[derive(Clone)]
 pub struct Site {
     pub hub: Arc<Hub>,

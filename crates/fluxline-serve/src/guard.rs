@@ -3,9 +3,9 @@
 //! * The server listens on loopback unless another address is given.
 //! * A request must name a host that the server has, so that a foreign name that resolves to this
 //!   computer (DNS rebinding) gets nothing.
-//! * Whatever changes state needs the token: as `Authorization: Bearer`, or as the cookie that
-//!   [`login`](crate::api) gives for it. The cookie is `HttpOnly` and `SameSite=Strict`, and a
-//!   request with an `Origin` must come from this server's own pages. So another page cannot use it.
+//! * Whatever changes state needs the token: as `Authorization: Bearer`, or as the cookie that a
+//!   login gives for it. The cookie is `HttpOnly` and `SameSite=Strict`, and a
+//!   request with an `Origin` must come from this server's own pages.
 //! * The page may load and connect to this server alone (content security policy).
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 const FAN: usize = 8;
 /// Values kept of a level.
 const LEVEL_VALUES_MAX: usize = 36_000;
-/// Levels.
+/// Number of levels.
 const LEVELS: usize = 6;
 
 /// The least and the greatest of the values of a time.

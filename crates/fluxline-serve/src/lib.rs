@@ -2,13 +2,13 @@
 //! and metrics over HTTP.
 //!
 //! [`Server::start`] serves one acquisition from a thread of its own. Ten times a second it takes
-//! one snapshot ([`fluxline_run::Watcher`]) for all browsers. The acquisition itself imports nothing
-//! of this crate.
+//! one snapshot ([`fluxline_run::Watcher`]) for all browsers. The acquisition imports nothing of this
+//! crate.
 //!
 //! | path | is |
 //! | --- | --- |
 //! | `/` | the page: plain JavaScript, everything from this server |
-//! | `/api/state`, `/api/events` | the newest snapshot as JSON; a stream of them (server-sent events) |
+//! | `/api/state`, `/api/events` | the state as JSON; a stream of snapshots (server-sent events) |
 //! | `/api/history` | rates over time, decimated by minimum and maximum |
 //! | `/api/packet` | the newest packet of a source, decoded |
 //! | `/api/command` | POST: run control, with the token |

@@ -76,7 +76,7 @@ fn four_puts(keys: &str, pairs: [[usize; 2]; 4]) -> u64 {
     let mut all = pairs.map(|[left, right]| Joined::new(pair_between(&cluster, left, right)));
     let regions = all.each_mut().map(|joined| joined.shared("samples", 1 << 20));
     let data = [1_u8, 2, 3, 4].map(|value| vec![value; 1 << 20]);
-    for ((joined, (_, remote)), data) in all.iter_mut().zip(regions.clone()).zip(&data) {
+    for ((joined, (_, remote)), data) in all.iter_mut().zip(regions).zip(&data) {
         let to = Target { remote, offset: 0 };
         joined.pair.left.post(joined.left, 1, put(data, to)).expect("room");
     }

@@ -5,22 +5,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fluxline_core::Moment;
 
-#[cfg(not(loom))]
-pub use crate::sys::host::ClockState;
-
 /// The time of day \[ns since 1970-01-01T00:00:00Z\], as the kernel stamps packets; it may be set
 /// back. A clock before 1970 reads as 1970.
 #[must_use]
 pub fn now() -> Moment {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Moment::from_ns(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Returns the discipline of the clock of [`now`]; `None` where the kernel does not report it.
-#[cfg(not(loom))]
-#[must_use]
-pub fn state() -> Option<ClockState> {
-    crate::sys::host::clock_state()
 }
 
 /// Time since the first call in this process \[ns\]; it never goes back. For waits and rates.

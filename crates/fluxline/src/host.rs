@@ -2,6 +2,8 @@
 //!
 //! Safe functions without state; each opens what it needs and closes it again. Linux only.
 
+#[cfg(not(loom))]
+pub use crate::sys::host::ClockState;
 pub use crate::sys::host::{free_bytes, is_root, path_mtu};
 pub use crate::sys::{ethtool, interface};
 
@@ -14,4 +16,12 @@ pub fn random_bytes() -> std::io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     crate::sys::host::random(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns the discipline of the clock of [`crate::clock::now`]; `None` where the kernel does not
+/// report it.
+#[cfg(not(loom))]
+#[must_use]
+pub fn clock_state() -> Option<ClockState> {
+    crate::sys::host::clock_state()
 }

@@ -67,6 +67,7 @@ impl Kind {
 
     fn time_label(&self) -> &'static str {
         match self.mode {
+            _ if self.checked => "integrity",
             Mode::PingPong => "half round trip",
             Mode::Stream => "time of a message",
             Mode::Bidirectional => "time of a message each way",
@@ -260,7 +261,9 @@ impl Sizes {
         let mut all = Schedule::new(config);
         let count = std::iter::from_fn(|| all.next(0.0)).count();
         let effort = bench.effort();
-        for round in 0..plan.rounds as usize {
+        // A comparison has no spread.
+        let rounds = if kind.checked { 1 } else { plan.rounds as usize };
+        for round in 0..rounds {
             // Also warms up. One way at a time in every mode, as NetPIPE does.
             let mode = Mode::PingPong;
             let look = Task { mode, ..kind.task(config.first, FIRST_REPEATS, 1) };
@@ -270,7 +273,7 @@ impl Sizes {
             let mut done = 0;
             while let Some((bytes, repeats)) = schedule.next(seconds) {
                 let what = format!("{}, {bytes} B", kind.time_label());
-                bench.progress(round * count + done, plan.rounds as usize * count, &what);
+                bench.progress(round * count + done, rounds * count, &what);
                 let bearable = (OVERTIME * config.trial_seconds / slowest) as u64;
                 let repeats = match config.repeats {
                     Some(repeats) => repeats,

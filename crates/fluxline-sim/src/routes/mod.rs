@@ -6,23 +6,23 @@
 //! ```
 //! use fluxline_sim::routes::{self, Dependencies, End, Graph, Root};
 //!
-//! // A ring of four switches: port 0 goes to the next one, port 1 to the one before.
-//! let mut graph = Graph::new(4, 2)?;
-//! for node in 0..4 {
-//!     graph.join(End { node, port: 0 }, End { node: (node + 1) % 4, port: 1 })?;
+//! // A ring of five switches: port 0 goes to the next one, port 1 to the one before.
+//! let mut graph = Graph::new(5, 2)?;
+//! for node in 0..5 {
+//!     graph.join(End { node, port: 0 }, End { node: (node + 1) % 5, port: 1 })?;
 //! }
 //! // Shortest paths on a ring wait for each other in a circle.
 //! let shortest = routes::shortest(&graph);
 //! let cycle = Dependencies::of(&graph, &shortest)?.cycle().expect("a cycle");
-//! assert_eq!(cycle.channels.len(), 4);
+//! assert_eq!(cycle.channels.len(), 5);
 //! // Other routes do not, not even together with each other.
 //! let updown = routes::updown(&graph, Root::Central);
 //! assert!(Dependencies::of(&graph, &updown)?.cycle().is_none());
-//! assert_eq!(updown.route(&graph, 3, 0).expect("a path").ports, [0]);
+//! assert_eq!(updown.route(&graph, 4, 0).expect("a path").ports, [0]);
 //! // After a fault: remove the link, and compute again.
 //! graph.remove_link(End { node: 1, port: 0 });
 //! let nue = routes::nue(&graph, 1);
-//! assert_eq!(nue.route(&graph, 1, 2).expect("a path").ports, [1, 1, 1]);
+//! assert_eq!(nue.route(&graph, 1, 2).expect("a path").ports, [1, 1, 1, 1]);
 //! # Ok::<(), String>(())
 //! ```
 //!

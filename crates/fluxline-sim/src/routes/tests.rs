@@ -14,7 +14,7 @@ fn random(draw: &mut Draw) -> Graph {
             port: draw.below(u64::from(ports)) as u32,
         };
         let (one, other) = (end(), end());
-        // Ports that are in use stay as they are.
+        // Ports that are in use keep their links.
         let _ = graph.join(one, other);
     }
     graph

@@ -62,8 +62,8 @@ pub(crate) fn clock_state() -> Option<ClockState> {
     })
 }
 
-/// Discipline of the system clock, as the program that sets it told the kernel. Source: Linux
-/// man-pages adjtimex(2).
+/// Discipline of the system clock, as the program that sets it reports it to the kernel. Source:
+/// Linux man-pages `adjtimex(2)`.
 #[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockState {

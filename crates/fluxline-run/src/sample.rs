@@ -1,0 +1,130 @@
+//! Samples of closed events for a live view: their delays, and the newest packet of each source.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fluxline_core::Moment;
+use fluxline_daq::event::{EventBatch, PacketRow};
+use hdrhistogram::Histogram;
+
+/// Most sources whose newest packet is kept.
+const PACKETS_MAX: usize = 256;
+/// Most bytes kept of a packet.
+const PACKET_BYTES_MAX: usize = 9216;
+/// The longest delay that is distinguished \[ns\].
+const DELAY_MAX_NS: u64 = 3_600_000_000_000;
+
+/// The delays of closed events, from the arrival of the last packet to the end of building.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Number of events.
+    pub events: u64,
+    /// Half of the events took at most this \[ns\].
+    pub p50_ns: u64,
+    /// 90 % of the events took at most this \[ns\].
+    pub p90_ns: u64,
+    /// 99 % of the events took at most this \[ns\].
+    pub p99_ns: u64,
+    /// 99.9 % of the events took at most this \[ns\].
+    pub p999_ns: u64,
+    /// The longest \[ns\].
+    pub max_ns: u64,
+}
+
+impl Delays {
+    /// Makes an empty histogram of two digits, which takes 60 KB.
+    fn histogram() -> Histogram<u64> {
+        let made = Histogram::new_with_bounds(1, DELAY_MAX_NS, 2);
+        made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
+    }
+}
+
+/// A packet of an event that closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// Its row; `bytes` is its whole length.
+    pub row: PacketRow,
+    /// Its bytes, the first [`PACKET_BYTES_MAX`] of them.
+    pub bytes: Vec<u8>,
+}
+
+/// Collects delays and packets of closed events, while somebody watches.
+pub(crate) struct Sampler {
+    delays: Histogram<u64>,
+    shown: Delays,
+    shown_at: Moment,
+    packets: BTreeMap<u32, Newest>,
+}
+
+/// The period over which delays are summed \[ns\].
+const DELAYS_PERIOD_NS: u64 = 1_000_000_000;
+
+impl Sampler {
+    pub fn new() -> Sampler {
+        Sampler {
+            delays: Delays::histogram(),
+            shown: Delays::default(),
+            shown_at: Moment::default(),
+            packets: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the events of a batch.
+    pub fn take(&mut self, batch: &EventBatch) {
+        for event in &batch.events {
+            let delay = event.built.since(event.last).as_ns();
+            self.delays.saturating_record(delay.max(1));
+        }
+        let mut end = batch.bytes.len();
+        for row in batch.packets.iter().rev() {
+            let start = end - row.bytes as usize;
+            let bytes = &batch.bytes[start..end];
+            end = start;
+            self.keep(row, bytes);
+        }
+    }
+
+    /// Keeps a packet if it is newer than the one of its source.
+    fn keep(&mut self, row: &PacketRow, bytes: &[u8]) {
+        let bytes = &bytes[..bytes.len().min(PACKET_BYTES_MAX)];
+        let full = self.packets.len() >= PACKETS_MAX;
+        match self.packets.get_mut(&row.source) {
+            Some(newest) if newest.row.time < row.time => {
+                newest.row = *row;
+                newest.bytes.clear();
+                newest.bytes.extend_from_slice(bytes);
+            }
+            None if !full => {
+                let newest = Newest { row: *row, bytes: bytes.to_vec() };
+                self.packets.insert(row.source, newest);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the newest packets.
+    pub fn packets(&self) -> Arc<BTreeMap<u32, Newest>> {
+        Arc::new(self.packets.clone())
+    }
+
+    /// Returns the delays of the last full second.
+    pub fn delays(&mut self, now: Moment) -> Delays {
+        if now.since(self.shown_at).as_ns() >= DELAYS_PERIOD_NS {
+            let of = |quantile| match self.delays.is_empty() {
+                true => 0,
+                false => self.delays.value_at_quantile(quantile),
+            };
+            self.shown = Delays {
+                events: self.delays.len(),
+                p50_ns: of(0.5),
+                p90_ns: of(0.9),
+                p99_ns: of(0.99),
+                p999_ns: of(0.999),
+                max_ns: if self.delays.is_empty() { 0 } else { self.delays.max() },
+            };
+            self.shown_at = now;
+            self.delays.reset();
+        }
+        self.shown
+    }
+}
