@@ -26,8 +26,8 @@ impl Ledger {
         ledger
     }
 
-    /// Does the same as [`Self::with`] without the lists of missing numbers and silent ranges, which
-    /// grow during a run: for a live view.
+    /// Does the same as [`Self::with`] without the lists of missing numbers and silent ranges,
+    /// which grow during a run: for a live view.
     #[must_use]
     pub fn with_counts(&self, readout: &Readout, builder: &Builder) -> Ledger {
         let mut ledger = self.clone();

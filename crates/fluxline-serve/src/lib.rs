@@ -2,8 +2,8 @@
 //! and metrics over HTTP.
 //!
 //! [`Server::start`] serves one acquisition from a thread of its own. Ten times a second it takes
-//! one snapshot ([`fluxline_run::Watcher`]) for all browsers. The acquisition imports nothing of this
-//! crate.
+//! one snapshot ([`fluxline_run::Watcher`]) for all browsers. The acquisition imports nothing of
+//! this crate.
 //!
 //! | path | is |
 //! | --- | --- |
