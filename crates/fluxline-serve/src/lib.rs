@@ -14,7 +14,7 @@
 //! | `/api/command` | POST: run control, with the token |
 //! | `/metrics` | counters in the format of OpenMetrics |
 //!
-//! Security: [`guard`].
+//! `guard.rs` has the rules of security.
 #![forbid(unsafe_code)]
 
 mod api;
