@@ -44,7 +44,7 @@ impl Delays {
 pub struct Newest {
     /// Its row; `bytes` is its whole length.
     pub row: PacketRow,
-    /// Its bytes, the first [`PACKET_BYTES_MAX`] of them.
+    /// Its bytes, the first 9216 of them.
     pub bytes: Vec<u8>,
 }
 
