@@ -76,7 +76,9 @@ fn integrity_compares_every_byte_at_both_ends() {
     let (result, ended) = run("integrity", &mut simulated(1 << 20), &plan());
     ended.expect("nothing differs");
     let megabytes = result.facts[0].samples[0];
-    assert!(megabytes > 0.05, "{megabytes}");
+    let points = result.series[0].points.iter();
+    let sent: f64 = points.map(|point| 2.0 * point.x * point.samples[0]).sum();
+    assert!(sent > 0.0 && (megabytes - sent / 1e6).abs() < 1e-9, "{megabytes} MB, {sent} B");
 }
 
 #[test]
