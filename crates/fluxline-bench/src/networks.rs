@@ -84,7 +84,7 @@ impl Network {
         (!trips.is_empty()).then_some(Network { name, origin, is_coarse: false, trips })
     }
 
-    /// Computes the figures; `None`: there is no time.
+    /// Computes the figures; `None`: no time was measured.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
         let latency = self.trips.iter().find(|trip| trip.bytes >= LATENCY_BYTES);

@@ -145,7 +145,7 @@ fn wrong_networks_and_curves_are_refused_before_anything_is_measured() {
     let named = format!("{}:mega", text(&curves));
     assert!(refuse(&["shm:", "--curve", text(&curves)]).contains("line 2: \"x\" is not a number"));
     std::fs::write(&curves, "bytes,giga\n8,1\n").expect("written");
-    assert!(refuse(&["shm:", "--curve", &named]).contains("there is no curve \"mega\""));
+    assert!(refuse(&["shm:", "--curve", &named]).contains("\"mega\" is not a curve of the file"));
     assert!(refuse(&["shm:", "--curve", "/no/such.csv"]).contains("cannot be read"));
     assert!(refuse(&["/no/such.json"]).contains("/no/such.json"));
 }

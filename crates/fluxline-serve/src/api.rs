@@ -163,7 +163,7 @@ async fn counters(State(site): State<Site>) -> Result<Response, Problem> {
 }
 
 async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path; the page is at /.")
+    Problem::new(StatusCode::NOT_FOUND, "this path does not exist; the page is at /.")
 }
 
 /// A request that is not answered: its status and the reason in a sentence.

@@ -1,4 +1,4 @@
-//! Who may ask for what: hosts, origins, tokens, and the headers that bind a browser.
+//! Checks of requests: hosts, origins and tokens; and the headers that restrict a browser.
 //!
 //! * The server listens on loopback unless another address is given.
 //! * A request must name a host that the server has, so that a foreign name that resolves to this

@@ -32,7 +32,7 @@ pub fn read(file: &str, text: &str, names: &[&str]) -> Result<Vec<Network>, Curv
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();
     let wrong = |line: usize, problem: String| CurveError { file: file.to_owned(), line, problem };
     let Some((number, first)) = lines.peek().copied() else {
-        return Err(wrong(1, "there is no line with numbers".to_owned()));
+        return Err(wrong(1, "the file has no numbers".to_owned()));
     };
     let mut networks = match first.strip_prefix("bytes,") {
         Some(names) => {
@@ -49,7 +49,8 @@ pub fn read(file: &str, text: &str, names: &[&str]) -> Result<Vec<Network>, Curv
     }
     if let Some(missing) = names.iter().find(|name| !networks.iter().any(|of| of.name == **name)) {
         let known: Vec<&str> = networks.iter().map(|of| of.name.as_str()).collect();
-        let problem = format!("there is no curve {missing:?}; there are {}", known.join(", "));
+        let problem =
+            format!("{missing:?} is not a curve of the file; it has {}", known.join(", "));
         return Err(wrong(number, problem));
     }
     networks.retain(|of| !of.trips.is_empty() && (names.is_empty() || names.contains(&&*of.name)));

@@ -56,14 +56,14 @@ fn curves_are_read_from_a_table_and_from_netpipes_own_file() {
 #[test]
 fn wrong_curves_are_refused_with_file_and_line() {
     for (text, names, line, says) in [
-        ("", &[][..], 1, "no line with numbers"),
-        ("# only\n", &[], 1, "no line with numbers"),
+        ("", &[][..], 1, "the file has no numbers"),
+        ("# only\n", &[], 1, "the file has no numbers"),
         ("bytes,a\n8,x\n", &[], 2, "\"x\" is not a number"),
         ("bytes,a\n8,1,2\n", &[], 2, "3 cells instead of 2"),
         ("bytes,a\n8,1\n8,1\n", &[], 3, "ascend"),
         ("bytes,a\n0,1\n", &[], 2, "a message of 0 bytes"),
         ("bytes,a\n8,0\n", &[], 1, "no curve has a rate"),
-        ("bytes,a\n8,1\n", &["b"], 1, "no curve \"b\"; there are a"),
+        ("bytes,a\n8,1\n", &["b"], 1, "\"b\" is not a curve of the file; it has a"),
         ("8 1\n", &[], 1, "not three columns"),
         ("8 1 NaN\n", &[], 1, "not a number"),
     ] {

@@ -118,8 +118,8 @@ pub enum GroupError {
         /// The time.
         patience: crate::Span,
     },
-    /// The host's: there is not enough memory for a message.
-    #[error("there is not enough memory for a message of {bytes} bytes")]
+    /// The host has too little memory for a message.
+    #[error("the host has too little memory for a message of {bytes} bytes")]
     Memory {
         /// The length of the message \[byte\].
         bytes: u64,

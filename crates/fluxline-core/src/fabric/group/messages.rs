@@ -436,7 +436,7 @@ fn append(to: &mut Vec<u8>, fabric: &dyn Fabric, from: Local<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Returns an empty buffer with room; `None`: there is not enough memory.
+/// Returns an empty buffer with room; `None`: the host has too little memory.
 fn buffer(bytes: u64) -> Option<Vec<u8>> {
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(usize::try_from(bytes).ok()?).ok()?;

@@ -46,7 +46,7 @@ pub(super) struct Peer {
     pub endpoint: Option<EndpointId>,
     /// True: the member's greeting has arrived.
     pub has_greeted: bool,
-    /// The reason why the member is no longer there.
+    /// The reason why the member has left or died.
     pub gone: Option<GroupError>,
     pub outgoing: [Outgoing; 3],
     pub incoming: [Incoming; 3],

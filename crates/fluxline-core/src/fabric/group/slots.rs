@@ -111,14 +111,18 @@ mod tests {
         assert_eq!((slots, writer.take()), ([0, 1, 2], None));
         slots.iter().for_each(|slot| reader.arrived(*slot).expect("new"));
         assert_eq!(reader.arrived(1), Err(WrongSlot), "it is in use");
-        assert_eq!(reader.arrived(3), Err(WrongSlot), "there is none");
+        assert_eq!(reader.arrived(3), Err(WrongSlot), "slot 3 does not exist");
         assert!(!reader.must_return());
         reader.release(1);
         assert!(reader.must_return(), "the writer has none left");
         assert_eq!(writer.returned(reader.word()), Ok(()));
         reader.sent();
         assert_eq!((writer.take(), writer.take()), (Some(1), None));
-        assert_eq!(writer.returned(reader.word() ^ 1 << 5), Err(WrongSlot), "there is no slot 5");
+        assert_eq!(
+            writer.returned(reader.word() ^ 1 << 5),
+            Err(WrongSlot),
+            "slot 5 does not exist"
+        );
         writer.give_back(1);
         assert_eq!(writer.returned(reader.word() ^ 2), Err(WrongSlot), "it has slot 1 already");
     }

@@ -120,7 +120,7 @@ mod tests {
             assert_eq!(Notice::parse(notice.value()), Some(notice));
         }
         assert_eq!(Notice::parse(0), None);
-        assert_eq!(Notice::parse(2 << VALUE_BITS | 3 << 8), None, "there is no fourth lane");
+        assert_eq!(Notice::parse(2 << VALUE_BITS | 3 << 8), None, "lane 3 does not exist");
         let header = Header { kind: HeaderKind::Announcement, tag: u64::MAX, bytes: 9, id: 1 };
         assert_eq!(Header::parse(&header.to_bytes()), Some(header));
         assert_eq!(Header::parse(&[0; HEADER_BYTES as usize]), None);
