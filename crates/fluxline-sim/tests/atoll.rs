@@ -1,8 +1,10 @@
 //! ATOLL as a link of programs: the suite of all links, URLs, faults, traffic and hosts.
 
+mod pairs;
+
 use fluxline_core::fabric::conformance::{Joined, Pair};
-use fluxline_core::fabric::{Level, Local, Status, Target, Work};
-use fluxline_core::{Moment, Span, conformance};
+use fluxline_core::fabric::{Status, Target};
+use fluxline_core::{Moment, conformance};
 use fluxline_sim::core::fault::Fault;
 use fluxline_sim::load::sweep::{Limits, Outcome, measure};
 use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size, Traffic};
@@ -11,6 +13,7 @@ use fluxline_sim::net::atoll::adapter::host::{Hosts, Mode, Times, Transfer, one_
 use fluxline_sim::net::atoll::{Config, Grid, Network, Wiring, Worms};
 use fluxline_sim::world::Cluster;
 use fluxline_sim::{Agenda, Clock, Duration, Instant, Model};
+use pairs::{pair_between, pair_of, put, put_during_a_fault};
 
 fn open(url: &str) -> Cluster {
     Cluster::open(url).expect("a right URL")
@@ -21,52 +24,17 @@ fn pair_at(keys: &str, [left, right]: [usize; 2]) -> Pair {
     pair_between(&open(&format!("sim:atoll?{keys}")), left, right)
 }
 
-fn pair_of(cluster: &Cluster) -> Pair {
-    pair_between(cluster, 0, 1)
-}
-
-/// Two nodes of a cluster, and a clock of 20 us a look.
-fn pair_between(cluster: &Cluster, left: usize, right: usize) -> Pair {
-    let mut now = Moment::default();
-    Pair {
-        left: Box::new(cluster.node(left)),
-        right: Box::new(cluster.node(right)),
-        right_name: right.to_string(),
-        right_again: None,
-        now: Box::new(move || {
-            now = now + Span::from_ns(20_000);
-            now
-        }),
-    }
-}
-
 conformance!(on_atoll, pair_of(&open("sim:atoll?grid=2x2")));
 conformance!(on_atoll_processes_of_two_nodes, pair_at("grid=2x2&processes=4", [1, 6]));
 conformance!(on_atoll_processes_of_one_node, pair_at("ring=2&processes=2", [2, 3]));
 conformance!(on_atoll_with_bit_errors, pair_of(&open("sim:atoll?grid=3x1&fault=bits:1e-5")));
 
-fn put(bytes: &[u8], to: Target) -> Work<'_> {
-    let complete_at = Some(Level::Placed);
-    Work::Put { from: Local::Bytes(bytes), to, notify: None, complete_at }
-}
-
 #[test]
 fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
     for (repair, expected) in [("0@20ms", Status::Done), ("0@900ms", Status::Flushed)] {
         let cluster = open(&format!("sim:atoll?grid=3x1&fault=cable:0@5ms,repair:{repair}"));
-        let mut joined = Joined::new(pair_of(&cluster));
-        let (region, remote) = joined.shared("samples", 4096);
-        while cluster.now() < Moment::from_ns(6_000_000) {
-            joined.turn();
-        }
-        let to = Target { remote, offset: 0 };
-        joined.pair.left.post(joined.left, 1, put(&[7; 4096], to)).expect("room");
-        assert_eq!(joined.done(1).1, expected, "{repair}");
-        if expected == Status::Done {
-            assert_eq!(joined.bytes(region, 0, 4096), [7; 4096]);
-            assert!(cluster.counts(0).requester.repeated > 0);
-        }
-        cluster.check_conservation().expect("each packet is somewhere");
+        put_during_a_fault(&cluster, expected);
+        assert!(expected != Status::Done || cluster.counts(0).requester.repeated > 0);
     }
 }
 
@@ -118,16 +86,7 @@ fn all_processes_of_a_node_end_with_its_power() {
 
 #[test]
 fn a_put_to_a_node_without_power_ends_as_flushed() {
-    let cluster = open("sim:atoll?grid=3x1&fault=power:1@5ms");
-    let mut joined = Joined::new(pair_of(&cluster));
-    let (_, remote) = joined.shared("samples", 4096);
-    while cluster.now() < Moment::from_ns(6_000_000) {
-        joined.turn();
-    }
-    let to = Target { remote, offset: 0 };
-    joined.pair.left.post(joined.left, 1, put(&[7; 64], to)).expect("room");
-    assert_eq!(joined.done(1).1, Status::Flushed);
-    cluster.check_conservation().expect("each packet is somewhere");
+    put_during_a_fault(&open("sim:atoll?grid=3x1&fault=power:1@5ms"), Status::Flushed);
 }
 
 #[test]

@@ -1,28 +1,16 @@
 //! Myrinet, QsNet and InfiniBand as links of programs: the suite of all links, URLs, faults.
 
+mod pairs;
+
+use fluxline_core::conformance;
 use fluxline_core::fabric::Fabric;
-use fluxline_core::fabric::conformance::{Joined, Pair};
-use fluxline_core::fabric::{Level, Local, Status, Target, Work};
-use fluxline_core::{Moment, Span, conformance};
+use fluxline_core::fabric::conformance::Joined;
+use fluxline_core::fabric::{Status, Target};
 use fluxline_sim::world::Cluster;
+use pairs::{pair_of, put, put_during_a_fault};
 
 fn open(url: &str) -> Cluster {
     Cluster::open(url).expect("a right URL")
-}
-
-/// Two nodes of a cluster, and a clock of 20 us a look.
-fn pair_of(cluster: &Cluster) -> Pair {
-    let mut now = Moment::default();
-    Pair {
-        left: Box::new(cluster.node(0)),
-        right: Box::new(cluster.node(1)),
-        right_name: "1".into(),
-        right_again: None,
-        now: Box::new(move || {
-            now = now + Span::from_ns(20_000);
-            now
-        }),
-    }
 }
 
 conformance!(on_myrinet, pair_of(&open("sim:myrinet?nodes=4")));
@@ -35,42 +23,17 @@ conformance!(
 );
 conformance!(on_myrinet_with_bit_errors, pair_of(&open("sim:myrinet?nodes=2&fault=bits:1e-6")));
 
-fn put(bytes: &[u8], to: Target) -> Work<'_> {
-    let complete_at = Some(Level::Placed);
-    Work::Put { from: Local::Bytes(bytes), to, notify: None, complete_at }
-}
-
 #[test]
 fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
     for (repair, expected) in [("0@20ms", Status::Done), ("0@900ms", Status::Flushed)] {
-        let cluster = open(&format!("sim:myrinet?nodes=3&fault=cable:0@5ms,repair:{repair}"));
-        let mut joined = Joined::new(pair_of(&cluster));
-        let (region, remote) = joined.shared("samples", 4096);
-        while cluster.now() < Moment::from_ns(6_000_000) {
-            joined.turn();
-        }
-        let to = Target { remote, offset: 0 };
-        joined.pair.left.post(joined.left, 1, put(&[7; 4096], to)).expect("room");
-        assert_eq!(joined.done(1).1, expected, "{repair}");
-        if expected == Status::Done {
-            assert_eq!(joined.bytes(region, 0, 4096), [7; 4096]);
-        }
-        cluster.check_conservation().expect("each packet is somewhere");
+        let url = format!("sim:myrinet?nodes=3&fault=cable:0@5ms,repair:{repair}");
+        put_during_a_fault(&open(&url), expected);
     }
 }
 
 #[test]
 fn a_put_to_a_node_without_power_ends_as_flushed() {
-    let cluster = open("sim:myrinet?nodes=3&fault=power:1@5ms");
-    let mut joined = Joined::new(pair_of(&cluster));
-    let (_, remote) = joined.shared("samples", 4096);
-    while cluster.now() < Moment::from_ns(6_000_000) {
-        joined.turn();
-    }
-    let to = Target { remote, offset: 0 };
-    joined.pair.left.post(joined.left, 1, put(&[7; 64], to)).expect("room");
-    assert_eq!(joined.done(1).1, Status::Flushed);
-    cluster.check_conservation().expect("each packet is somewhere");
+    put_during_a_fault(&open("sim:myrinet?nodes=3&fault=power:1@5ms"), Status::Flushed);
 }
 
 #[test]

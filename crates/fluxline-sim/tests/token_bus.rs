@@ -4,27 +4,14 @@
 #[path = "../examples/token_bus.rs"]
 mod token_bus;
 
-use fluxline_core::fabric::conformance::{Joined, Pair, Side};
-use fluxline_core::fabric::{Completion, Level, Local, Status, Target, Work};
-use fluxline_core::{Moment, Span, conformance};
-use fluxline_sim::core::fault::Fault;
-use fluxline_sim::world::Cluster;
-use token_bus::{cluster, point};
+mod pairs;
 
-/// Two nodes of a cluster, and a clock of 20 us a look.
-fn pair_of(cluster: &Cluster) -> Pair {
-    let mut now = Moment::default();
-    Pair {
-        left: Box::new(cluster.node(0)),
-        right: Box::new(cluster.node(1)),
-        right_name: "1".into(),
-        right_again: None, // the tests below start nodes again
-        now: Box::new(move || {
-            now = now + Span::from_ns(20_000);
-            now
-        }),
-    }
-}
+use fluxline_core::conformance;
+use fluxline_core::fabric::conformance::{Joined, Side};
+use fluxline_core::fabric::{Completion, Status, Target};
+use fluxline_sim::core::fault::Fault;
+use pairs::{pair_of, put, put_during_a_fault};
+use token_bus::{cluster, point};
 
 conformance!(on_a_token_bus, pair_of(&cluster(3, &[])));
 
@@ -32,29 +19,13 @@ fn faults(texts: &[&str]) -> Vec<Fault> {
     texts.iter().map(|text| Fault::parse(text).expect("a fault")).collect()
 }
 
-fn put(bytes: &[u8], to: Target) -> Work<'_> {
-    let complete_at = Some(Level::Placed);
-    Work::Put { from: Local::Bytes(bytes), to, notify: None, complete_at }
-}
-
 #[test]
 fn puts_wait_for_a_repair_and_a_longer_silence_is_the_peer_s_end() {
     for (repair, expected) in [("repair:1@20ms", Status::Done), ("repair:1@900ms", Status::Flushed)]
     {
         let cluster = cluster(3, &faults(&["cable:1@5ms", repair]));
-        let mut joined = Joined::new(pair_of(&cluster));
-        let (region, remote) = joined.shared("samples", 4096);
-        while cluster.now() < Moment::from_ns(6_000_000) {
-            joined.turn();
-        }
-        let to = Target { remote, offset: 0 };
-        joined.pair.left.post(joined.left, 1, put(&[7; 4096], to)).expect("room");
-        assert_eq!(joined.done(1).1, expected, "{repair}");
-        if expected == Status::Done {
-            assert_eq!(joined.bytes(region, 0, 4096), [7; 4096]);
-            assert!(cluster.counts(0).requester.repeated > 0);
-        }
-        cluster.check_conservation().expect("each frame is somewhere");
+        put_during_a_fault(&cluster, expected);
+        assert!(expected != Status::Done || cluster.counts(0).requester.repeated > 0);
     }
 }
 
