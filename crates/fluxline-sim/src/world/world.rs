@@ -16,7 +16,7 @@ use fluxline_core::fabric::{
 };
 
 use super::driven::Driven;
-use super::dump_file::DumpFile;
+use super::dump_file::FrameDump;
 use super::machine::Machine;
 use super::moments::{instant, moment};
 use super::nodes::{Drivers, NodeState, Nodes};
@@ -45,7 +45,7 @@ pub struct World<A: Platform> {
     /// Nodes whose programs may have something to do.
     waking: Waking,
     /// The file of dumped frames.
-    dump: Option<DumpFile>,
+    dump: FrameDump,
     /// The capabilities of its nodes.
     pub(super) capabilities: Capabilities,
     /// The counters of a node without its handle.
@@ -73,7 +73,7 @@ impl<A: Platform> World<A> {
             waking: Waking::new(machines.len()),
             machines,
             touched: Touched::default(),
-            dump: None,
+            dump: FrameDump::default(),
             capabilities: Capabilities::new("sim"),
             uncounted: WorkCounters::default(),
             renew: None,
@@ -236,9 +236,7 @@ where
             self.fingerprint.add(self.agenda.now(), component, kind);
             self.handle(entry);
             self.settle();
-            if let Some(file) = &mut self.dump {
-                file.follow(self.wire.dump_mut());
-            }
+            self.dump.follow(&mut self.wire);
         }
         self.agenda.idle_until(until);
     }
@@ -283,25 +281,11 @@ where
     }
 
     fn begin_dump(&mut self, file: &Path, dump: Dump) -> io::Result<bool> {
-        // The network first: if it writes no dumps, no file is made.
-        if !self.wire.begin_dump(dump) {
-            return Ok(false);
-        }
-        match DumpFile::create(file) {
-            Ok(file) => self.dump = Some(file),
-            Err(error) => {
-                self.wire.end_dump();
-                return Err(error);
-            }
-        }
-        Ok(true)
+        self.dump.begin(file, &mut self.wire, dump)
     }
 
     fn end_dump(&mut self) -> io::Result<Option<Written>> {
-        match (self.dump.take(), self.wire.end_dump()) {
-            (Some(file), Some(dump)) => file.finish(dump).map(Some),
-            _ => Ok(None),
-        }
+        self.dump.end(&mut self.wire)
     }
 }
 
@@ -348,8 +332,6 @@ where
 impl<A: Platform> Drop for World<A> {
     /// Completes a dump that was not ended. Only `end_dump` reports write errors.
     fn drop(&mut self) {
-        if let (Some(file), Some(dump)) = (self.dump.take(), self.wire.end_dump()) {
-            let _ = file.finish(dump);
-        }
+        let _ = self.dump.end(&mut self.wire);
     }
 }

@@ -23,7 +23,7 @@ use crate::core::fault::{Fault, FaultKind};
 use crate::core::interconnect::{Class, Interconnect, Loss, Refusal, Report};
 use crate::fabric::adapter::Counts;
 use crate::net::ethernet::host::{self, Hosts};
-use crate::world::dump_file::DumpFile;
+use crate::world::dump_file::FrameDump;
 use crate::world::moments::{instant, moment};
 use crate::world::{NodeState, Nodes};
 use crate::{Agenda, Duration, Fingerprint, Instant};
@@ -80,7 +80,7 @@ pub struct World {
     due_of: Vec<Option<Moment>>,
     /// Nodes that crashed or started again since they were taken.
     woken: BTreeSet<u32>,
-    dump: Option<DumpFile>,
+    dump: FrameDump,
 }
 
 impl World {
@@ -98,7 +98,7 @@ impl World {
             due: BTreeSet::new(),
             due_of: vec![None; nodes as usize],
             woken: BTreeSet::new(),
-            dump: None,
+            dump: FrameDump::default(),
         }
     }
 
@@ -285,9 +285,7 @@ impl Nodes for World {
             self.fingerprint.add(self.agenda.now(), component, kind);
             self.handle(entry);
             self.settle();
-            if let Some(file) = &mut self.dump {
-                file.follow(self.wire.dump_mut());
-            }
+            self.dump.follow(&mut self.wire);
         }
         self.agenda.idle_until(until);
     }
@@ -344,26 +342,18 @@ impl Nodes for World {
     }
 
     fn begin_dump(&mut self, file: &Path, dump: Dump) -> io::Result<bool> {
-        let file = DumpFile::create(file)?;
-        self.wire.begin_dump(dump);
-        self.dump = Some(file);
-        Ok(true)
+        self.dump.begin(file, &mut self.wire, dump)
     }
 
     fn end_dump(&mut self) -> io::Result<Option<Written>> {
-        match (self.dump.take(), self.wire.end_dump()) {
-            (Some(file), Some(dump)) => file.finish(dump).map(Some),
-            _ => Ok(None),
-        }
+        self.dump.end(&mut self.wire)
     }
 }
 
 impl Drop for World {
     /// Completes a dump that was not ended. Only `end_dump` reports write errors.
     fn drop(&mut self) {
-        if let (Some(file), Some(dump)) = (self.dump.take(), self.wire.end_dump()) {
-            let _ = file.finish(dump);
-        }
+        let _ = self.dump.end(&mut self.wire);
     }
 }
 
