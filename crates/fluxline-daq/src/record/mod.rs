@@ -32,7 +32,8 @@ mod ways;
 pub mod writer;
 
 pub use export::{
-    Existing, ExportConfig, ExportError, ExportFormat, ExportReport, ExportedTable, export,
+    Existing, ExportConfig, ExportError, ExportFormat, ExportJob, ExportReport, ExportedTable,
+    RawBytes, RowsOf, export,
 };
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};

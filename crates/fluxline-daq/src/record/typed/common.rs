@@ -97,7 +97,7 @@ pub(super) fn source_names(
 
 /// The common values of one packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CommonRow {
+pub(crate) struct CommonRow {
     pub event: u64,
     pub key: Option<u64>,
     pub source: u32,

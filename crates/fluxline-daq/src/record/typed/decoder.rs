@@ -80,7 +80,7 @@ impl TableDecoder {
     }
 
     /// Appends a packet.
-    pub(super) fn push(&mut self, packet: &Packet<'_>, about: &PacketType, port: u16) -> Decoded {
+    pub fn push(&mut self, packet: &Packet<'_>, about: &PacketType, port: u16) -> Decoded {
         if packet.bytes.len() < about.header.min_bytes as usize || !self.has_all(packet, about) {
             return Decoded::Misfit;
         }

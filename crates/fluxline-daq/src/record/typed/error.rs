@@ -60,7 +60,7 @@ impl TypedError {
         TypedError::NoTable { name: name.to_owned(), hint: hint(name, known) }
     }
 
-    pub(super) fn no_column<'a>(
+    pub(crate) fn no_column<'a>(
         table: &str,
         name: &str,
         known: impl Iterator<Item = &'a str> + Clone,

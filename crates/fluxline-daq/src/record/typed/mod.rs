@@ -29,7 +29,7 @@
 //! ```
 
 mod arrays;
-mod batches;
+pub(super) mod batches;
 mod common;
 pub(super) mod decoder;
 mod error;
@@ -39,6 +39,7 @@ pub(super) mod plan;
 pub(super) mod rows;
 pub(super) mod selection;
 pub(super) mod sources;
+mod utc;
 
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,7 @@ pub use metadata::{
     KEY_ALLOWED, KEY_COMMON, KEY_EPOCH, KEY_FIELD, KEY_HELP, KEY_PART, KEY_ROLE, KEY_UNIT,
 };
 pub use selection::Selection;
+pub use utc::parse_time;
 
 use super::folder::{RunFolder, SourceLine};
 use super::join::Join;
@@ -160,5 +162,10 @@ impl TypedRun {
 
     pub(super) fn known_sources(&self) -> &Sources {
         &self.sources
+    }
+
+    /// Returns the plans of all tables.
+    pub(super) fn plans(&self) -> impl Iterator<Item = &TablePlan> {
+        self.tables.iter().map(|table| &table.plan)
     }
 }

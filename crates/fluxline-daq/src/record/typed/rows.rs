@@ -25,7 +25,7 @@ pub(crate) struct PacketRows {
 }
 
 /// One packet of a batch.
-pub(super) struct Packet<'a> {
+pub(crate) struct Packet<'a> {
     pub common: CommonRow,
     pub packet_type: u8,
     pub bytes: &'a [u8],
@@ -33,7 +33,7 @@ pub(super) struct Packet<'a> {
 }
 
 /// The columns of recorded packets.
-pub(super) struct PacketColumns<'a> {
+pub(crate) struct PacketColumns<'a> {
     rows: &'a PacketRows,
     source: &'a PrimitiveArray<UInt32Type>,
     packet_type: &'a PrimitiveArray<UInt8Type>,
@@ -61,7 +61,7 @@ impl PacketRows {
         PacketRows { packets, first_event, event: event.finish(), key: key.finish() }
     }
 
-    pub(super) fn columns(&self) -> PacketColumns<'_> {
+    pub fn columns(&self) -> PacketColumns<'_> {
         let column = |at: usize| self.packets.column(at);
         PacketColumns {
             rows: self,
