@@ -13,8 +13,9 @@ use alloc::vec::Vec;
 
 pub use numbers::Numbers;
 
-use super::decode::{Column, Located, Value};
+use super::decode::{Column, Located, Value, columns_of};
 use super::layout::{ItemKind, Layout, PacketType};
+use super::packed::Packed;
 use strided::Strided;
 
 /// The presence of each row of a column.
@@ -73,6 +74,25 @@ pub enum Content {
     Numbers(Numbers),
     /// Raw bytes.
     Bytes(ByteStrings),
+    /// Packed samples of each row.
+    Samples(SampleArrays),
+}
+
+/// Arrays of unpacked samples one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleArrays {
+    /// The end of each array in `samples`.
+    pub ends: Vec<usize>,
+    /// All samples.
+    pub samples: Numbers,
+    packed: Packed,
+}
+
+impl SampleArrays {
+    fn push(&mut self, bytes: &[u8]) {
+        self.packed.unpack(bytes, &mut self.samples);
+        self.ends.push(self.samples.len());
+    }
 }
 
 /// One column of a layout.
@@ -86,9 +106,13 @@ pub struct ColumnValues {
 
 impl ColumnValues {
     fn of(column: &Column) -> ColumnValues {
-        let content = match Numbers::of(column.kind, column.width_bits) {
-            Some(numbers) => Content::Numbers(numbers),
-            None => Content::Bytes(ByteStrings::default()),
+        let content = match (column.packed, Numbers::of(column.kind, column.width_bits)) {
+            (Some(packed), _) => {
+                let samples = Numbers::of_samples(&packed);
+                Content::Samples(SampleArrays { ends: Vec::new(), samples, packed })
+            }
+            (None, Some(numbers)) => Content::Numbers(numbers),
+            (None, None) => Content::Bytes(ByteStrings::default()),
         };
         ColumnValues { content, presence: Presence::default() }
     }
@@ -97,6 +121,8 @@ impl ColumnValues {
         match (&mut self.content, value) {
             (Content::Bytes(strings), Value::Bytes(bytes)) => strings.push(bytes),
             (Content::Bytes(strings), _) => strings.push(&[]),
+            (Content::Samples(arrays), Value::Bytes(bytes)) => arrays.push(bytes),
+            (Content::Samples(arrays), _) => arrays.push(&[]),
             (Content::Numbers(numbers), value) => numbers.push(value),
         }
         match value {
@@ -152,7 +178,7 @@ impl Wanted {
     #[must_use]
     pub fn all(layout: &Layout) -> Wanted {
         Wanted {
-            values: layout.values.iter().map(|value| Some(Column::of(value))).collect(),
+            values: columns_of(layout).into_iter().map(Some).collect(),
             lists: layout.lists().map(|(_, list)| Wanted::all(&list.item)).collect(),
         }
     }

@@ -151,6 +151,7 @@ impl Walk<'_, '_, '_, '_> {
                 match &mut column.content {
                     Content::Numbers(numbers) => numbers.push_zeros(count),
                     Content::Bytes(strings) => (0..count).for_each(|_| strings.push(&[])),
+                    Content::Samples(arrays) => (0..count).for_each(|_| arrays.push(&[])),
                 }
                 column.presence.extend(core::iter::repeat_n(false, count));
             }
@@ -222,11 +223,13 @@ impl Walk<'_, '_, '_, '_> {
     fn bytes(&mut self, item: &Item, field: &Field, present: Option<&[u64]>) {
         let id = item.value.unwrap_or(usize::MAX);
         let Some(column) = self.columns.values.get_mut(id).and_then(Option::as_mut) else { return };
-        if let Content::Bytes(strings) = &mut column.content {
-            for (number, row) in self.rows.bytes.chunks_exact(self.rows.stride).enumerate() {
-                let there = present.is_none_or(|flags| flags[number] != 0);
-                let end = if there { field.at + field.bytes } else { field.at };
-                strings.push(&row[field.at..end]);
+        for (number, row) in self.rows.bytes.chunks_exact(self.rows.stride).enumerate() {
+            let there = present.is_none_or(|flags| flags[number] != 0);
+            let end = if there { field.at + field.bytes } else { field.at };
+            match &mut column.content {
+                Content::Bytes(strings) => strings.push(&row[field.at..end]),
+                Content::Samples(arrays) => arrays.push(&row[field.at..end]),
+                Content::Numbers(_) => {}
             }
         }
         mark(column, self.rows.count, present);
