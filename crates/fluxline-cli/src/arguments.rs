@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use fluxline_bench::real::{Link, LinkError};
 
 use crate::event_arguments::EventArguments;
+use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
 
 /// Write your data acquisition once; choose the link last.
@@ -39,8 +40,10 @@ pub enum Command {
     /// Show the contents of a run: received packets, missing ones, and the places of loss
     #[command(after_help = "Example: fluxline inspect runs/0042")]
     Inspect(InspectArguments),
-    /// Write a run's events as Parquet, CSV or NumPy files
-    #[command(after_help = "Example: fluxline export runs/0042 --to parquet")]
+    /// Write a run's events as Parquet, Arrow, CSV or NumPy files
+    #[command(after_help = "Examples:\n  fluxline export runs/0042 --to parquet\n  \
+        fluxline export runs/0042 --to npy --columns adc --sources board=1 --events 0..1000\n  \
+        fluxline export runs/0042 --to csv --rows records --since 2026-11-23T12:00:00Z")]
     Export(ExportArguments),
     /// Make an interrupted run readable up to its last complete batch
     #[command(after_help = "Example: fluxline recover runs/0042")]
@@ -463,36 +466,6 @@ pub struct InspectArguments {
     /// Leave late fragments as rows of their own, instead of counting them with their events
     #[arg(long)]
     pub no_join: bool,
-}
-
-/// `fluxline export`.
-#[derive(Debug, Args)]
-pub struct ExportArguments {
-    /// The run's folder
-    pub run: PathBuf,
-    /// The kind of file
-    #[arg(long, value_enum)]
-    pub to: ExportKind,
-    /// The folder to write; default: `export-KIND` in the run's folder
-    #[arg(long)]
-    pub into: Option<PathBuf>,
-    /// Replace existing files
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Leave late fragments as rows of their own, instead of joining them to their events
-    #[arg(long)]
-    pub no_join: bool,
-}
-
-/// The kinds of file that `export` writes.
-#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
-pub enum ExportKind {
-    /// Apache Parquet
-    Parquet,
-    /// Comma-separated text
-    Csv,
-    /// NumPy arrays
-    Npy,
 }
 
 /// `fluxline recover`.

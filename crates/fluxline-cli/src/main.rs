@@ -9,6 +9,7 @@ mod arguments;
 mod commands;
 mod doctor;
 mod event_arguments;
+mod export_arguments;
 mod failure;
 mod files;
 mod format_arguments;

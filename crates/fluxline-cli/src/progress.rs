@@ -10,6 +10,15 @@ pub fn bar(steps: u64, quiet: bool) -> ProgressBar {
     styled(ProgressBar::new(steps), "{elapsed:>4} {bar:30} {pos}/{len}  {msg}")
 }
 
+/// Makes a bar of bytes, hidden if `quiet` or if standard error is not a terminal.
+pub fn bytes(bytes: u64, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let style = "{elapsed:>4} {bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
+    styled(ProgressBar::new(bytes), style)
+}
+
 /// Makes a line of text, hidden if standard error is not a terminal.
 pub fn line() -> ProgressBar {
     styled(ProgressBar::new_spinner(), "{spinner} {elapsed:>4}  {msg}")

@@ -10,12 +10,11 @@ use std::path::Path;
 
 use crate::shared::{RUN_FORMATS, scratch};
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::record::{
-    Existing, ExportConfig, ExportFormat, Join, RunReader, export, recover,
-};
+use fluxline_daq::record::{ExportConfig, ExportFormat, RunReader, export, recover};
 use fluxline_packet::shipped::shipped;
 
-const KINDS: [ExportFormat; 3] = [ExportFormat::Csv, ExportFormat::Npy, ExportFormat::Parquet];
+const KINDS: [ExportFormat; 4] =
+    [ExportFormat::Csv, ExportFormat::Npy, ExportFormat::Parquet, ExportFormat::Arrow];
 
 fn make_run(run: &Path, events: &[u8]) -> std::io::Result<()> {
     fs::create_dir_all(run.join("formats"))?;
@@ -60,7 +59,7 @@ pub fn run_file(bytes: &[u8]) {
     let holds_events = found.is_some_and(|(_, events, _)| events > 0);
     if let Some(&format) = KINDS.get(export_of(bytes)).filter(|_| holds_events) {
         let folder = dir.path().join("exported");
-        let config = ExportConfig { format, folder, existing: Existing::Refuse, join: Join::Late };
+        let config = ExportConfig::new(format, folder);
         let _ = export(&run, &config);
     }
     if let Ok(report) = recover(&run) {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::compile::{Compiler, Cursor};
 use super::expression::{Binary, Expr};
-use super::instruction::{FragmentPlan, Keep, ONE, Op, Register, Role, Roles, ZERO};
+use super::instruction::{EpochPlan, FragmentPlan, Keep, ONE, Op, Register, Role, Roles, ZERO};
 use super::layout::{Fragment, SourceTerm};
 
 impl Compiler<'_> {
@@ -72,6 +72,11 @@ impl Compiler<'_> {
             Some(None) if has_ticks => ticks.present,
             Some(None) => seconds.present,
         };
+        let epoch = time.and_then(|time| time.field_epoch.as_ref()).map(|epoch| EpochPlan {
+            date: epoch.date,
+            months: self.expression(&epoch.months),
+            days: self.expression(&epoch.days),
+        });
         let payload = &packet.payload;
         let payload_from = match &payload.from {
             Some(from) => self.expression(from),
@@ -92,6 +97,7 @@ impl Compiler<'_> {
             ns_numerator: time.map_or(1, |time| time.ns_numerator),
             ns_denominator: time.map_or(1, |time| time.ns_denominator),
             time_present,
+            epoch,
             payload_from,
             payload_length: payload.length.as_ref().map(|length| self.expression(length)),
             payload_trailer: payload.trailer.as_ref().map_or(ZERO, |t| self.expression(t)),

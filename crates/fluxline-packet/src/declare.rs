@@ -15,6 +15,7 @@ use super::layout::{
     ValueKind,
 };
 use super::model::{self, BitRange, FieldType};
+use super::packed::{BitOrder, PACKED_BITS_MAX, Packed};
 use super::scope::{Context, LayoutKind, Names, Resolve, Written, title};
 use fluxline_toml::LoadError;
 
@@ -135,6 +136,13 @@ impl Declare<'_, '_> {
         let title = title(self.written.place, name.as_deref());
         let source = self.context.source;
         let error = |message: &str| source.error(written.span(), format!("{title}: {message}"));
+        let packed = match (&field.bit_order, field.kind) {
+            (None, _) => None,
+            (Some(order), kind) => {
+                let packed = kind.and_then(|kind| packed_of(kind, *order.get_ref()));
+                Some(packed.ok_or_else(|| error(NOT_PACKED))?)
+            }
+        };
         let (mut kind, value_kind) = match (field.kind, &field.list) {
             (Some(_), Some(_)) => return Err(error("it has `type` and `list`; keep one of them")),
             (None, None) => {
@@ -143,7 +151,10 @@ impl Declare<'_, '_> {
                      i64 f32 f64 bytes, or give it a `list`",
                 ));
             }
-            (Some(kind), None) => item_kind(kind),
+            (Some(kind), None) => match packed {
+                Some(_) => (ItemKind::Bytes { length: Expr::Constant(0) }, ValueKind::Bytes),
+                None => item_kind(kind).ok_or_else(|| error(&odd_width(kind)))?,
+            },
             (None, Some(list)) => (ItemKind::List(self.list(&title, list)?), ValueKind::Bytes),
         };
         self.check_shape(written, &title, &kind, value_kind)?;
@@ -178,6 +189,7 @@ impl Declare<'_, '_> {
             kind,
             place: FieldOffset::AfterPrevious,
             byte_order: field.byte_order.unwrap_or(self.context.byte_order),
+            packed,
             when: None,
             rules,
             bits,
@@ -220,7 +232,10 @@ impl Declare<'_, '_> {
             return error("`one-of` is empty, so no packet would be right; name the values");
         }
         if field.length.is_some() != matches!(kind, ItemKind::Bytes { .. }) {
-            return error("`length` and `type = \"bytes\"` go together; write both or neither");
+            return error(match field.bit_order {
+                Some(_) => "packed samples need `length`, the number of their bytes",
+                None => "`length` and `type = \"bytes\"` go together; write both or neither",
+            });
         }
         if !field.bits.is_empty() && value_kind != ValueKind::Unsigned {
             return error("only unsigned integers have `bits`; write type = \"u8\" to \"u64\"");
@@ -241,9 +256,6 @@ impl Declare<'_, '_> {
                      `when`, `at`, `list` and bytes out",
                 );
             }
-        }
-        if self.written.part == LayoutKind::Record && field.list.is_some() {
-            return error("a record has no lists; describe the list as records");
         }
         Ok(())
     }
@@ -390,7 +402,37 @@ impl Declare<'_, '_> {
     }
 }
 
-fn item_kind(kind: FieldType) -> (ItemKind, ValueKind) {
+/// The remedy for `bit-order` beside a type that has no bits.
+const NOT_PACKED: &str = "`bit-order` makes packed samples of a type from u1 to u32 or i2 to i32, \
+     with `length`, the number of their bytes; correct `type`, or leave `bit-order` out";
+
+/// Returns the samples of a type in an order of bits; `None` for types that cannot be packed.
+fn packed_of(kind: FieldType, order: BitOrder) -> Option<Packed> {
+    let (bits, signed) = match kind {
+        FieldType::Odd { bits, signed } => (bits, signed),
+        kind => match item_kind(kind)? {
+            (ItemKind::Word { bytes, kind: ValueKind::Unsigned }, _) => (bytes * 8, false),
+            (ItemKind::Word { bytes, kind: ValueKind::Signed }, _) => (bytes * 8, true),
+            _ => return None,
+        },
+    };
+    let fits = bits <= PACKED_BITS_MAX && !(signed && bits < 2);
+    fits.then_some(Packed { bits, signed, order })
+}
+
+/// The remedy for a width that is not a whole number of bytes.
+fn odd_width(kind: FieldType) -> String {
+    let FieldType::Odd { bits, signed } = kind else { return String::new() };
+    let letter = if signed { 'i' } else { 'u' };
+    format!(
+        "`{letter}{bits}` is not one of u8 u16 u24 u32 u40 u48 u56 u64 i8 i16 i32 i64 f32 f64 \
+         bytes; for packed samples add `bit-order = \"msb-first\"` or \"lsb-first\" and `length`, \
+         for a part of a word use `bits`"
+    )
+}
+
+/// Returns the kind of item of a type; `None` when its width is not a whole number of bytes.
+fn item_kind(kind: FieldType) -> Option<(ItemKind, ValueKind)> {
     let (bytes, value) = match kind {
         FieldType::U8 => (1, ValueKind::Unsigned),
         FieldType::U16 => (2, ValueKind::Unsigned),
@@ -407,10 +449,11 @@ fn item_kind(kind: FieldType) -> (ItemKind, ValueKind) {
         FieldType::F32 => (4, ValueKind::Float),
         FieldType::F64 => (8, ValueKind::Float),
         FieldType::Bytes => {
-            return (ItemKind::Bytes { length: Expr::Constant(0) }, ValueKind::Bytes);
+            return Some((ItemKind::Bytes { length: Expr::Constant(0) }, ValueKind::Bytes));
         }
+        FieldType::Odd { .. } => return None,
     };
-    (ItemKind::Word { bytes, kind: value }, value)
+    Some((ItemKind::Word { bytes, kind: value }, value))
 }
 
 /// The highest and the lowest bit of `written`, within a word of `word_bits`.

@@ -12,6 +12,7 @@ use super::layout::{
     FieldOffset, Item, ItemKind, Layout, Origin, PacketType, Records, Stage, Value as LayoutValue,
     ValueKind,
 };
+use super::packed::Packed;
 use super::word::{extract, insert, read_word, sign_extend, write_word};
 
 /// A value as read from a packet.
@@ -51,6 +52,8 @@ pub struct Column {
     pub kind: ColumnKind,
     /// The bits of it that are used, 0 for bytes.
     pub width_bits: u32,
+    /// The samples that its bytes are.
+    pub packed: Option<Packed>,
     /// The unit.
     pub unit: Option<String>,
     /// The meaning.
@@ -58,7 +61,9 @@ pub struct Column {
 }
 
 impl Column {
-    fn of(value: &LayoutValue) -> Column {
+    /// Returns the column of value number `id`, which the layout has.
+    pub(crate) fn of(layout: &Layout, id: usize) -> Column {
+        let value = &layout.values[id];
         let kind = match (value.kind, value.width_bits) {
             (ValueKind::Unsigned, _) => ColumnKind::U64,
             (ValueKind::Signed, _) => ColumnKind::I64,
@@ -70,6 +75,7 @@ impl Column {
             name: value.name.clone(),
             kind,
             width_bits: value.width_bits,
+            packed: layout.packed(id),
             unit: value.unit.clone(),
             help: value.help.clone(),
         }
@@ -91,14 +97,13 @@ impl PacketType {
     /// One column per named value of the header, in the order of the file.
     #[must_use]
     pub fn columns(&self) -> Vec<Column> {
-        self.header.values.iter().map(Column::of).collect()
+        columns_of(&self.header)
     }
 
     /// One column per named value of a record; empty when the payload has no records.
     #[must_use]
     pub fn record_columns(&self) -> Vec<Column> {
-        let records = self.records.iter();
-        records.flat_map(|records| &records.layout.values).map(Column::of).collect()
+        self.records.as_ref().map_or(Vec::new(), |records| columns_of(&records.layout))
     }
 
     /// Decodes the header into `out`, one value per column.
@@ -180,6 +185,11 @@ impl PacketType {
             entries.rev().find(|entry| fetch_from(&list.item, entry, picks.key) == picked.is);
         found.is_some_and(|entry| store_in(&list.item, entry, picks.value, value))
     }
+}
+
+/// Returns the columns of all values of a layout.
+pub(crate) fn columns_of(layout: &Layout) -> Vec<Column> {
+    (0..layout.values.len()).map(|id| Column::of(layout, id)).collect()
 }
 
 /// One entry of a list in a packet.
@@ -373,9 +383,20 @@ impl<'l, 'b> Walk<'l, 'b> {
 }
 
 fn decode<'a>(layout: &Layout, bytes: &'a [u8], port: u16, out: &mut Vec<Value<'a>>) {
+    decode_located(layout, bytes, port, out);
+}
+
+/// Decodes all values of a layout into `out`, and returns the places of its fields.
+pub(crate) fn decode_located<'a>(
+    layout: &Layout,
+    bytes: &'a [u8],
+    port: u16,
+    out: &mut Vec<Value<'a>>,
+) -> Located {
     let walk = Walk::over(layout, bytes, port);
     out.clear();
     out.extend((0..layout.values.len()).map(|id| walk.value(id)));
+    walk.located
 }
 
 /// The records of one payload, in order; ends before the first that does not fit.

@@ -346,11 +346,15 @@ fn timestamp_text(packet: &PacketType, timestamp: &Timestamp) -> String {
     let seconds = timestamp.seconds.as_ref().map(|s| format!("{} s", text(s)));
     let ticks = timestamp.ticks.as_ref().map(|t| format!("({}) x {unit}", text(t)));
     let sum: Vec<String> = [seconds, ticks].into_iter().flatten().collect();
-    let since = match timestamp.epoch {
-        Epoch::Unix => "1970-01-01 UTC",
-        Epoch::Tai => "1970-01-01 TAI",
-        Epoch::Gps => "1980-01-06 (GPS)",
-        Epoch::Start => "the sensor's start",
+    let since = match (&timestamp.field_epoch, timestamp.epoch) {
+        (Some(epoch), _) => {
+            let (months, days) = (text(&epoch.months), text(&epoch.days));
+            format!("{} UTC + ({months}) months + ({days}) days", epoch.date)
+        }
+        (None, Epoch::Unix) => String::from("1970-01-01 UTC"),
+        (None, Epoch::Tai) => String::from("1970-01-01 TAI"),
+        (None, Epoch::Gps) => String::from("1980-01-06 (GPS)"),
+        (None, Epoch::Start) => String::from("the sensor's start"),
     };
     let when = timestamp.when.as_ref().map(|when| format!(", when {}", text(when)));
     format!("{} since {since}{}", sum.join(" + "), when.unwrap_or_default())

@@ -225,7 +225,10 @@ pub(super) fn type_name(item: &Item) -> String {
             };
             format!("{letter}{}", u32::from(*bytes) * 8)
         }
-        ItemKind::Bytes { .. } => String::from("bytes"),
+        ItemKind::Bytes { .. } => match item.packed {
+            Some(packed) => format!("{} {}", packed.type_name(), packed.order.word()),
+            None => String::from("bytes"),
+        },
         ItemKind::List(_) => String::from("list"),
     }
 }

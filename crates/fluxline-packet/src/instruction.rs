@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crc_fast::CrcAlgorithm;
 
+use super::epoch::Date;
 use super::expression::Binary;
 use super::layout::Edge;
 use super::model::ByteOrder;
@@ -293,10 +294,19 @@ pub(crate) struct Roles {
     pub ns_numerator: u64,
     pub ns_denominator: u64,
     pub time_present: Register,
+    pub epoch: Option<EpochPlan>,
     pub payload_from: Register,
     pub payload_length: Option<Register>,
     pub payload_trailer: Register,
     pub payload_rule: u16,
+}
+
+/// Registers of a start of time that packets name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EpochPlan {
+    pub date: Date,
+    pub months: Register,
+    pub days: Register,
 }
 
 /// The part of the sender's address in the source key.

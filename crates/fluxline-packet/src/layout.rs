@@ -7,7 +7,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::expression::Expr;
+use super::epoch::FieldEpoch;
 use super::model::{ByteOrder, Epoch};
+use super::packed::Packed;
 
 /// One type of packet, checked.
 #[derive(Clone, Debug)]
@@ -160,6 +162,8 @@ pub struct Item {
     pub place: FieldOffset,
     /// Byte order of its words.
     pub byte_order: ByteOrder,
+    /// The samples that its bytes are.
+    pub packed: Option<Packed>,
     /// It is there only when this is not zero.
     pub when: Option<Expr>,
     /// The rules for the word.
@@ -393,6 +397,8 @@ pub struct Timestamp {
     pub wrap_ns: Option<u64>,
     /// The start of time.
     pub epoch: Epoch,
+    /// The start of time as each packet names it; `epoch` is then that of the sum, 1970 UTC.
+    pub field_epoch: Option<FieldEpoch>,
     /// There is one only when this is not zero.
     pub when: Option<Expr>,
 }
@@ -487,6 +493,23 @@ impl Layout {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.values.iter().position(|value| value.name == name)
+    }
+
+    /// Returns the lists, each with its number in `items`.
+    pub fn lists(&self) -> impl Iterator<Item = (usize, &List)> {
+        self.items.iter().enumerate().filter_map(|(index, item)| match &item.kind {
+            ItemKind::List(list) => Some((index, list)),
+            ItemKind::Word { .. } | ItemKind::Bytes { .. } => None,
+        })
+    }
+
+    /// Returns the samples that the bytes of value number `id` are.
+    #[must_use]
+    pub fn packed(&self, id: usize) -> Option<Packed> {
+        match self.values.get(id)?.origin {
+            Origin::Word { item } => self.items.get(item)?.packed,
+            _ => None,
+        }
     }
 
     /// Numbers of the values that item number `item` yields: its word, its bits, what is picked.

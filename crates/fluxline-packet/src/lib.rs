@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod carrier;
+pub mod columnar;
 mod compile;
 mod compile_items;
 mod compile_roles;
@@ -19,6 +20,7 @@ mod declare;
 pub mod decode;
 pub mod diagram;
 mod drawing;
+pub mod epoch;
 pub mod expression;
 mod instruction;
 mod interval;
@@ -29,6 +31,7 @@ pub mod model;
 mod needed;
 pub mod numpy;
 mod outcome;
+mod packed;
 mod output;
 mod program;
 mod reach;
@@ -43,5 +46,6 @@ pub mod word;
 
 pub use fluxline_toml::{LoadError, nearest};
 pub use load::{Description, ParameterValue};
+pub use packed::{BitOrder, PACKED_BITS_MAX, Packed};
 pub use outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
 pub use program::Program;

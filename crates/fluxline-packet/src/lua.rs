@@ -52,6 +52,23 @@ local function gray(a)
 end
 local function big(tvb, at, bytes) return tvb(at, bytes):uint64() end
 local function little(tvb, at, bytes) return tvb(at, bytes):le_uint64() end
+local function samples(range, bits, signed, lowest_first)
+  local text, count = " =", math.floor(range:len() * 8 / bits)
+  for number = 0, math.min(count, 32) - 1 do
+    local value = 0
+    for at = number * bits, (number + 1) * bits - 1 do
+      local byte, place = range(math.floor(at / 8), 1):uint(), at % 8
+      if not lowest_first then place = 7 - place end
+      local one = math.floor(byte / 2 ^ place) % 2
+      if lowest_first then value = value + one * 2 ^ (at - number * bits)
+      else value = value * 2 + one end
+    end
+    if signed and value >= 2 ^ (bits - 1) then value = value - 2 ^ bits end
+    text = text .. string.format(" %d", value)
+  end
+  if count > 32 then text = text .. " ..." end
+  return text
+end
 local function bits(word, low, mask) return word:rshift(low):band(mask) end
 "#;
 

@@ -12,6 +12,9 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+use super::epoch::WrittenEpoch;
+use super::packed::BitOrder;
+
 /// A whole description file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -167,13 +170,15 @@ pub struct Field {
     /// The kind of value; absent when `list` is there.
     #[serde(rename = "type")]
     pub kind: Option<FieldType>,
-    /// For `type = "bytes"`: how many.
+    /// For `type = "bytes"` and packed samples: the number of bytes.
     pub length: Option<Spanned<Expression>>,
     /// Its offset \[byte\]; negative: from the end of the packet. Default: after the one
     /// before.
     pub at: Option<Spanned<i64>>,
     /// The byte order, if it differs from the file's.
     pub byte_order: Option<ByteOrder>,
+    /// The bytes are packed samples of the type, in this order.
+    pub bit_order: Option<Spanned<BitOrder>>,
     /// The field is there only when this is not zero; absent fields read as 0 in expressions.
     pub when: Option<Spanned<Expression>>,
     /// The value must be this; else the packet is rejected, counted under the field's name.
@@ -197,8 +202,7 @@ pub struct Field {
 }
 
 /// Types of a field; the number is the width in bits.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the documentation")]
 pub enum FieldType {
     U8,
@@ -216,6 +220,68 @@ pub enum FieldType {
     F32,
     F64,
     Bytes,
+    /// Any other width, for packed samples.
+    Odd {
+        bits: u8,
+        signed: bool,
+    },
+}
+
+/// The types of whole bytes, by name.
+const WHOLE_TYPES: [(&str, FieldType); 15] = [
+    ("u8", FieldType::U8),
+    ("u16", FieldType::U16),
+    ("u24", FieldType::U24),
+    ("u32", FieldType::U32),
+    ("u40", FieldType::U40),
+    ("u48", FieldType::U48),
+    ("u56", FieldType::U56),
+    ("u64", FieldType::U64),
+    ("i8", FieldType::I8),
+    ("i16", FieldType::I16),
+    ("i32", FieldType::I32),
+    ("i64", FieldType::I64),
+    ("f32", FieldType::F32),
+    ("f64", FieldType::F64),
+    ("bytes", FieldType::Bytes),
+];
+
+impl FieldType {
+    fn parse(word: &str) -> Option<FieldType> {
+        if let Some((_, kind)) = WHOLE_TYPES.iter().find(|(name, _)| *name == word) {
+            return Some(*kind);
+        }
+        let signed = word.starts_with('i');
+        let digits = word.strip_prefix(['u', 'i'])?;
+        let plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits: u8 = digits.parse().ok().filter(|bits| plain && (1..=64).contains(bits))?;
+        Some(FieldType::Odd { bits, signed })
+    }
+}
+
+impl<'de> Deserialize<'de> for FieldType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldType, D::Error> {
+        struct OfType;
+        impl Visitor<'_> for OfType {
+            type Value = FieldType;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("the name of a type")
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<FieldType, E> {
+                const NAMES: [&str; 15] = {
+                    let mut names = [""; 15];
+                    let mut at = 0;
+                    while at < names.len() {
+                        names[at] = WHOLE_TYPES[at].0;
+                        at += 1;
+                    }
+                    names
+                };
+                FieldType::parse(word).ok_or_else(|| E::unknown_variant(word, &NAMES))
+            }
+        }
+        deserializer.deserialize_str(OfType)
+    }
 }
 
 /// A part of a word.
@@ -368,7 +434,7 @@ pub struct Timestamp {
     /// The length of a tick: `"100 ns"`, `"1 ps"`, or its frequency: `"88052500 Hz"`.
     pub unit: Option<Spanned<String>>,
     /// The start of time.
-    pub epoch: Epoch,
+    pub epoch: WrittenEpoch,
     /// There is a time stamp only when this is not zero.
     pub when: Option<Spanned<Expression>>,
 }

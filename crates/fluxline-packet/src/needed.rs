@@ -55,6 +55,7 @@ pub(crate) fn needed_values(packet: &PacketType) -> Vec<bool> {
     }
     if let Some(time) = &packet.timestamp {
         roots.extend(time.seconds.iter().chain(&time.ticks).chain(&time.when));
+        roots.extend(time.field_epoch.iter().flat_map(|epoch| [&epoch.months, &epoch.days]));
     }
     let payload = &packet.payload;
     roots.extend(payload.from.iter().chain(&payload.length).chain(&payload.trailer));

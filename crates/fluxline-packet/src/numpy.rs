@@ -15,6 +15,7 @@ use super::Description;
 use super::expression::{Binary, Expr};
 use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, PacketType, ValueKind};
 use super::model::ByteOrder;
+use super::packed::BitOrder;
 
 /// Python source: for each packet type a dtype of its header and, where the payload is made of
 /// records of one size, one of a record, with functions for bits and computed values.
@@ -79,6 +80,17 @@ def _u64(value):
     return np.asarray(value).astype("<u8")
 
 
+def _samples(raw, bits, signed, lowest_first):
+    """Unpacks samples of some bits from raw bytes, the last axis."""
+    order = "little" if lowest_first else "big"
+    single = np.unpackbits(np.asarray(raw), axis=-1, bitorder=order)
+    count = single.shape[-1] // bits
+    single = single[..., :count * bits].reshape(*single.shape[:-1], count, bits)
+    weights = 1 << np.arange(bits, dtype="<i8")
+    sample = single @ (weights if lowest_first else weights[::-1])
+    return np.where(sample >> (bits - 1) & 1, sample - (1 << bits), sample) if signed else sample
+
+
 def _gray(value):
     for shift in (1, 2, 4, 8, 16, 32):
         value = value ^ (value >> np.uint64(shift))
@@ -124,6 +136,7 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn write(&self, out: &mut String) {
+        self.write_list_types(out);
         let mut columns = Vec::new();
         let mut left_out = Vec::new();
         let mut paddings = 0;
@@ -133,7 +146,7 @@ impl Table<'_> {
                 paddings += 1;
                 continue;
             };
-            match (format_of(item), item.place, self.conditional_in_header(item)) {
+            match (self.format_of(item), item.place, self.conditional_in_header(item)) {
                 (Some((format, bytes)), FieldOffset::Fixed(at), None) => {
                     columns.push((String::from(name), format, at, item));
                     end = end.max(u64::from(at) + u64::from(bytes));
@@ -167,10 +180,37 @@ impl Table<'_> {
         };
         let quote = |text: &String| format!("\"{text}\"");
         list("names", columns.iter().map(|c| quote(&c.0)).collect(), out);
-        list("formats", columns.iter().map(|c| quote(&c.1)).collect(), out);
+        list("formats", columns.iter().map(|c| c.1.clone()).collect(), out);
         list("offsets", columns.iter().map(|c| c.2.to_string()).collect(), out);
         let _ = writeln!(out, "    \"itemsize\": {itemsize},\n}})");
         self.write_functions(out);
+    }
+
+    /// Writes the dtype of the entries of each list that has the same length in every packet.
+    fn write_list_types(&self, out: &mut String) {
+        for (index, list) in self.layout.lists() {
+            let Some(name) = &self.layout.items[index].name else { continue };
+            if list.count.constant().is_none() {
+                continue;
+            }
+            let prefix = format!("{}_{name}", self.prefix);
+            let _ = writeln!(out, "\n# An entry of the list `{name}`.");
+            let itemsize = Some(u64::from(list.item_bytes));
+            Table { layout: &list.item, prefix: &prefix, itemsize }.write(out);
+            out.push('\n');
+        }
+    }
+
+    /// Returns the format of a field as Python source, and its bytes.
+    fn format_of(&self, item: &Item) -> Option<(String, u32)> {
+        match (&item.kind, item.name.as_deref()) {
+            (ItemKind::List(list), Some(name)) => {
+                let count = list.count.constant()?;
+                let bytes = item.fixed_bytes()?;
+                Some((format!("({}_{name}_dtype, ({count},))", self.prefix), bytes))
+            }
+            _ => format_of(item).map(|(format, bytes)| (format!("\"{format}\""), bytes)),
+        }
     }
 
     /// A record's overlapping fields share bytes in the dtype; those of a header may be absent.
@@ -210,6 +250,25 @@ impl Table<'_> {
             }
             self.function(&value.name, &value.help, &text, field.when.as_ref(), out);
             known.insert(id, format!("{}_{}(array)", self.prefix, value.name));
+        }
+        for (id, value) in self.layout.values.iter().enumerate() {
+            let Some(packed) = self.layout.packed(id) else { continue };
+            let Origin::Word { item } = value.origin else { continue };
+            let item = &self.layout.items[item];
+            let fixed = matches!(item.place, FieldOffset::Fixed(_)) && format_of(item).is_some();
+            if !fixed || self.conditional_in_header(item).is_some() {
+                continue;
+            }
+            let truth = |truth| if truth { "True" } else { "False" };
+            let text = format!(
+                "_samples(array[\"{}\"], {}, {}, {})",
+                value.name,
+                packed.bits,
+                truth(packed.signed),
+                truth(packed.order == BitOrder::LsbFirst)
+            );
+            let name = format!("{}_samples", value.name);
+            self.function(&name, &value.help, &text, item.when.as_ref(), out);
         }
         for &id in &self.layout.computed_order {
             let value = &self.layout.values[id];

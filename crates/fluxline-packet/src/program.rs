@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::expression::gray_to_binary;
 use super::instruction::{
-    CrcPlan, FRAGMENT_COUNT_MAX, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE, Op, PORT,
+    CrcPlan, EpochPlan, FRAGMENT_COUNT_MAX, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE, Op, PORT,
     REGISTERS_MAX, REGISTERS_SMALL, Register, Role, Roles, SIZE, WindowLoad,
 };
 use super::model::ByteOrder;
@@ -377,7 +377,13 @@ impl<'a, const N: usize> Machine<'a, N> {
             let rest_ns = rest * roles.ns_numerator / roles.ns_denominator;
             whole.saturating_mul(roles.ns_numerator).saturating_add(rest_ns)
         };
-        self.at(roles.seconds).saturating_mul(1_000_000_000).saturating_add(ticks_ns)
+        let ns = self.at(roles.seconds).saturating_mul(1_000_000_000).saturating_add(ticks_ns);
+        match roles.epoch {
+            None => ns,
+            Some(EpochPlan { date, months, days }) => {
+                date.later_ns(self.at(months), self.at(days)).saturating_add(ns)
+            }
+        }
     }
 }
 

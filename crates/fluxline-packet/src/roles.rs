@@ -15,6 +15,7 @@ use toml::Spanned;
 
 use super::crc_names::crc_names_like;
 use super::declare::check_name;
+use super::epoch::{CountedEpoch, Date, FieldEpoch, WrittenEpoch};
 use super::expression::Expr;
 use super::interval::{Range, ValueRanges};
 use super::layout::{
@@ -300,15 +301,49 @@ impl Roles<'_, '_> {
                 return Err(self.error(written.span(), message));
             }
         };
-        let epoch = time.epoch;
-        let mut stamp =
-            Timestamp { seconds, ticks, ns_numerator, ns_denominator, wrap_ns: None, epoch, when };
+        let (epoch, field_epoch) = match &time.epoch {
+            WrittenEpoch::Named(epoch) => (*epoch, None),
+            WrittenEpoch::Counted(counted) => {
+                (model::Epoch::Unix, Some(self.field_epoch(counted)?))
+            }
+        };
+        let wrap_ns = None;
+        let mut stamp = Timestamp {
+            seconds,
+            ticks,
+            ns_numerator,
+            ns_denominator,
+            wrap_ns,
+            epoch,
+            field_epoch,
+            when,
+        };
         stamp.wrap_ns = self.wrap_ns(&stamp);
         Ok(Some(stamp))
     }
 
+    fn field_epoch(&self, written: &CountedEpoch) -> Result<FieldEpoch, LoadError> {
+        let date = Date::parse(written.date.get_ref()).map_err(|message| {
+            self.error(written.date.span(), &format!("`timestamp.epoch.date`: {message}"))
+        })?;
+        let months = self.optional(&written.months, "`timestamp.epoch.months`")?;
+        let days = self.optional(&written.days, "`timestamp.epoch.days`")?;
+        if months.is_none() && days.is_none() {
+            let message = "`timestamp.epoch` needs `months` or `days` that a field counts; for a \
+                           date of convention write \"unix\", \"tai\" or \"gps\"";
+            return Err(self.error(written.date.span(), message));
+        }
+        let none = || Expr::Constant(0);
+        let (months, days) = (months.unwrap_or_else(none), days.unwrap_or_else(none));
+        Ok(FieldEpoch { date, months, days })
+    }
+
     /// After how long a time stamp begins anew: after its largest value.
     fn wrap_ns(&self, stamp: &Timestamp) -> Option<u64> {
+        if stamp.field_epoch.is_some() {
+            // The sensor counts on from its next epoch before its seconds wrap.
+            return None;
+        }
         let (coarsest, tick) = match (&stamp.seconds, &stamp.ticks) {
             (Some(seconds), _) => (seconds, (1_000_000_000, 1)),
             (None, ticks) => (ticks.as_ref()?, (stamp.ns_numerator, stamp.ns_denominator)),

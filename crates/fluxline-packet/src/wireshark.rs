@@ -20,6 +20,7 @@ use super::layout::{
     ValueKind,
 };
 use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read};
+use super::packed::{BitOrder, Packed};
 use super::word::mask;
 
 /// Records of a payload, and items of a list, that are shown.
@@ -382,7 +383,13 @@ impl Writer {
         let Some(name) = item.name.as_deref() else { return };
         let field = self.declare(scope, name, "bytes", "");
         let add = format!("t[{index}] = tree:add({field}, tvb({at}, length))");
-        self.line(scope.pad, &format!("if length > 0 then {add} end"));
+        let samples = item.packed.map_or(String::new(), |packed| {
+            let Packed { bits, signed, order } = packed;
+            let lowest_first = order == BitOrder::LsbFirst;
+            let call = format!("samples(tvb({at}, length), {bits}, {signed}, {lowest_first})");
+            format!(" t[{index}]:append_text({call})")
+        });
+        self.line(scope.pad, &format!("if length > 0 then {add}{samples} end"));
     }
 
     fn list(&mut self, scope: &Scope<'_>, item: &Item, list: &List) {

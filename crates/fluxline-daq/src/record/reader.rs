@@ -417,7 +417,9 @@ impl RecordedBatch {
         }
     }
 
-    fn data_bytes(&self) -> u64 {
+    /// Returns the number of bytes of its packets.
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
         let packets = self.packets();
         let offsets = packets.column(DATA).as_binary::<i32>().value_offsets();
         (i64::from(offsets[offsets.len() - 1]) - i64::from(offsets[0])) as u64

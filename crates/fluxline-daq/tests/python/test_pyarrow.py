@@ -1,7 +1,7 @@
 """pyarrow and numpy read a run and its exports as they are.
 
 Usage: test_pyarrow.py FOLDER RUN
-FOLDER has the run runs/0000 of tests/record/export.rs and its exports parquet/ and npy/;
+FOLDER has the run runs/0000 of tests/record/export.rs and its exports parquet/, arrow/ and npy/;
 RUN is a run of several files. Exits with a traceback when a number is not what was recorded.
 """
 
@@ -70,16 +70,20 @@ def check_events(run):
 
 
 def check_exports(folder):
-    file = folder / "parquet" / "toy-data-hit.parquet"
-    hits = pyarrow.parquet.read_table(file, columns=["channel", "charge"]).to_pydict()
-    assert hits["channel"] == [0, 1, 2, 10, 11, 12] * 2
-    array = numpy.load(folder / "npy" / "toy-data-hit.npy", mmap_mode="r")
-    assert array["channel"].tolist() == hits["channel"]
-    assert array["charge"].tolist() == hits["charge"] == [0, -1, -2] * 4
-    assert str(array["time"][0]) == "2023-11-14T22:13:20.123456789"
-    headers = numpy.load(folder / "npy" / "toy-data-headers.npy")
-    assert headers["gain_valid"].tolist() == [False, True] * 2
-    assert headers["gain"].tolist() == [0, 700] * 2
+    file = folder / "parquet" / "toy-data.parquet"
+    table = pyarrow.parquet.read_table(file)
+    assert table["channel"].to_pylist() == [[0, 1, 2], [10, 11, 12]] * 2
+    assert table["source_name"].to_pylist() == ["board=0", "board=1"] * 2
+    assert table.schema.field("magic").metadata[b"allowed"] == b"61936"
+    assert table.schema.metadata[b"fluxline.format"] == b"toy"
+    with pyarrow.ipc.open_file(str(folder / "arrow" / "toy-data.arrow")) as reader:
+        assert reader.read_all().equals(table, check_metadata=True)
+    charge = numpy.load(folder / "npy" / "toy-data.charge.npy", mmap_mode="r")
+    assert charge.tolist() == table["charge"].to_pylist() == [[0, -1, -2]] * 4
+    packets = numpy.load(folder / "npy" / "toy-data.npy", mmap_mode="r")
+    assert str(packets["time"][0]) == "2023-11-14T22:13:20.123456789"
+    assert packets["gain_valid"].tolist() == [False, True] * 2
+    assert packets["gain"].tolist() == [0, 700] * 2
     events = numpy.load(folder / "npy" / "events.npy")
     assert events["status"].tolist() == [b"complete"] * 2
 

@@ -11,8 +11,8 @@ use fluxline_daq::ledger::{BatchFate, Ledger};
 use fluxline_daq::readout::sequence::SequenceRule;
 use fluxline_daq::readout::{FormatRules, PacketRule, Readout, ReadoutLimits};
 use fluxline_daq::record::{
-    Existing, ExportConfig, ExportFormat, Join, JoinReport, JoinedReader, Recorder, RunFolder,
-    SourceLine, export,
+    ExportConfig, ExportFormat, Join, JoinReport, JoinedReader, Recorder, RunFolder, SourceLine,
+    export,
 };
 use fluxline_packet::{Parsed, Part, SourceKey};
 use rand_core::{RngCore, SeedableRng};
@@ -246,8 +246,7 @@ fn an_export_has_one_row_per_event_and_every_packet() {
     let (run, _) = record(dir.path(), &packets);
     for (join, events) in [(Join::Late, 800), (Join::Nothing, 801)] {
         let folder = dir.path().join(format!("{join:?}"));
-        let config =
-            ExportConfig { format: ExportFormat::Csv, folder, existing: Existing::Refuse, join };
+        let config = ExportConfig { join, ..ExportConfig::new(ExportFormat::Csv, folder) };
         let report = export(&run, &config).unwrap();
         assert_eq!(report.tables[1].rows, packets.len() as u64);
         let rows = report.tables[0].rows;

@@ -6,8 +6,7 @@ use std::process::Command;
 
 use fluxline_daq::record::integrity::Held;
 use fluxline_daq::record::{
-    Existing, ExportConfig, ExportFormat, Integrity, Join, RunEnd, RunFolder, SourceLine, export,
-    recover,
+    ExportConfig, ExportFormat, Integrity, RunEnd, RunFolder, SourceLine, export, recover,
 };
 use serde_json::json;
 
@@ -184,9 +183,8 @@ fn named_pipe_directory_or_dead_link_as_events_file_is_refused_at_once() {
         let recovered = recover(&run).unwrap();
         assert!(recovered.integrity.sentence().unwrap().contains(what));
         let folder = dir.path().join(format!("export {what}"));
-        let (format, existing) = (ExportFormat::Csv, Existing::Refuse);
-        let report =
-            export(&run, &ExportConfig { format, folder, existing, join: Join::Late }).unwrap();
+        let format = ExportFormat::Csv;
+        let report = export(&run, &ExportConfig::new(format, folder)).unwrap();
         assert_eq!(report.tables[1].rows, left.packets, "what is readable is exported");
         assert!(report.integrity.sentence().unwrap().contains(what));
         let is_directory = fs::symlink_metadata(&file).unwrap().is_dir();
@@ -206,9 +204,8 @@ fn descriptions_and_sources_that_are_gone_are_faults() {
     fs::write(run.join("sources.jsonl"), "{]\n").unwrap();
     assert!(check(&run).sentence().unwrap().contains("sources.jsonl, line 1"));
     let folder = dir.path().join("exported");
-    let (format, existing) = (ExportFormat::Csv, Existing::Refuse);
-    let report =
-        export(&run, &ExportConfig { format, folder, existing, join: Join::Late }).unwrap();
+    let format = ExportFormat::Csv;
+    let report = export(&run, &ExportConfig::new(format, folder)).unwrap();
     assert_eq!(report.tables.len(), 2, "packets are exported, undecoded");
     assert!(!report.integrity.is_sound());
 }

@@ -1,43 +1,44 @@
-//! Exports a run for other tools: Parquet, CSV, NumPy.
+//! Exports a run for other tools: Parquet, Arrow, CSV, NumPy.
 //!
-//! A run's files keep whole packets, but an analysis needs columns. Each run becomes flat tables:
-//! `events` and `packets` as recorded, and for every packet type that came its header
-//! (`FORMAT-TYPE-headers`) and the records of its payload (`FORMAT-TYPE-RECORD`), decoded by the
-//! description in the run folder. The export goes batch by batch, so that memory is bounded by a
-//! batch, however large the run. A file gets its name when it is complete; until then it ends in
-//! `.part`.
+//! The tables are those of [`super::typed`]. An export goes in *groups* of recorded batches, which
+//! are encoded independently, so that a caller may encode several at once, and in *parts*: a set
+//! of files that is complete when `export.json` lists it. An export that was interrupted is
+//! repeated with the same configuration and goes on behind the last complete part; its files are
+//! the same as those of one that was not interrupted. A file gets its name when it is complete;
+//! until then it ends in `.part`.
 
 mod csv;
+mod encode;
+mod job;
+mod journal;
+mod layout;
 mod npy;
+mod parquet;
 mod table;
-mod typed;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use arrow_array::builder::UInt64Builder;
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, UInt32Array, UInt64Array};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::folder::FolderError;
 use super::integrity::Integrity;
-use super::join::{Join, JoinReport, JoinedReader};
-use super::reader::{ReadError, ReadReport, RecordedBatch};
-use super::schema::{event_column, event_fields, packet_fields};
-use table::Table;
-use typed::TypedTables;
+use super::join::{Join, JoinReport};
+use super::reader::{ReadError, ReadReport};
+use super::typed::{Selection, TypedError};
+
+pub use encode::{EncodedGroup, Encoder, Group};
+pub use job::ExportJob;
 
 /// The kind of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Parquet, compressed with Snappy.
+    /// Parquet.
     Parquet,
-    /// Comma-separated text with a head line; bytes as hexadecimal digits, absent values empty.
+    /// Arrow IPC files, which are read without decoding.
+    Arrow,
+    /// Comma-separated text with a head line; an array is one cell, its numbers separated by
+    /// spaces. Bytes are hexadecimal digits, absent values are empty.
     Csv,
-    /// One structured array per table, for `numpy.load`. Columns of variable length are left out;
-    /// a column that may lack values is 0 there and has a second one, `NAME_valid`.
+    /// For `numpy.load`: a structured array per table, and an array per column of arrays. A column
+    /// that may lack values is 0 there and has a second one, `NAME_valid`.
     Npy,
 }
 
@@ -47,6 +48,7 @@ impl ExportFormat {
     pub const fn extension(self) -> &'static str {
         match self {
             ExportFormat::Parquet => "parquet",
+            ExportFormat::Arrow => "arrow",
             ExportFormat::Csv => "csv",
             ExportFormat::Npy => "npy",
         }
@@ -56,11 +58,34 @@ impl ExportFormat {
 /// The treatment of files that exist already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Refuse, before anything is written over.
+    /// Refuse, before anything is written over; continue an interrupted export.
     Refuse,
     /// Replace them.
     Replace,
 }
+
+/// The rows of decoded tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowsOf {
+    /// One row per packet; the fields of its records are arrays.
+    #[default]
+    Packets,
+    /// One row per record, in a table of its own; the common columns are repeated in each.
+    Records,
+}
+
+/// The packets whose bytes are in the table `packets`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RawBytes {
+    /// Those with bytes that no other table has.
+    #[default]
+    Undecoded,
+    /// All.
+    All,
+}
+
+/// Payload bytes of a part: what an interrupted export does again at most.
+pub const PART_BYTES: u64 = 1 << 30;
 
 /// Configuration of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +98,40 @@ pub struct ExportConfig {
     pub existing: Existing,
     /// The treatment of late fragments.
     pub join: Join,
+    /// The columns and rows. A column belongs to every table that has it; a table without any of
+    /// the columns is left out.
+    pub selection: Selection,
+    /// The rows of decoded tables.
+    pub rows: RowsOf,
+    /// The packets whose bytes are in the table `packets`.
+    pub raw: RawBytes,
+    /// Bytes of packets after which new files are begun.
+    pub part_bytes: u64,
+}
+
+impl ExportConfig {
+    /// Returns the configuration of a whole export to new files in `folder`.
+    #[must_use]
+    pub fn new(format: ExportFormat, folder: PathBuf) -> ExportConfig {
+        ExportConfig {
+            format,
+            folder,
+            existing: Existing::Refuse,
+            join: Join::Late,
+            selection: Selection::default(),
+            rows: RowsOf::Packets,
+            raw: RawBytes::Undecoded,
+            part_bytes: PART_BYTES,
+        }
+    }
 }
 
 /// The reason why a run cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The run cannot be read.
+    /// The run cannot be read, or the selection names something that it does not have.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] TypedError),
     /// The folder or a file of the export cannot be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -88,8 +139,8 @@ pub enum ExportError {
     #[error("{} exists already: give another folder, or ask to overwrite", .0.display())]
     Exists(PathBuf),
     /// The table's format rejects it.
-    #[error("{} cannot be written: {reason}; free some space or choose another format",
-        .file.display())]
+    #[error("{} cannot be written: {reason}; free some space or choose another format, then \
+        repeat the export, which continues behind its last complete part", .file.display())]
     Table {
         /// The file.
         file: PathBuf,
@@ -98,11 +149,21 @@ pub enum ExportError {
     },
 }
 
+impl From<ReadError> for ExportError {
+    fn from(error: ReadError) -> ExportError {
+        ExportError::Read(error.into())
+    }
+}
+
 /// One table that was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportedTable {
-    /// Its file.
+    /// Its name.
+    pub name: String,
+    /// Its first file.
     pub file: PathBuf,
+    /// The number of its parts, each a file of its own.
+    pub parts: u64,
     /// Its rows.
     pub rows: u64,
     /// Columns that the format cannot hold.
@@ -120,6 +181,8 @@ pub struct ExportReport {
     pub joined: JoinReport,
     /// The recorded data that is missing in the files, and so in the tables.
     pub integrity: Integrity,
+    /// Number of parts that an earlier, interrupted export had completed.
+    pub resumed_parts: u64,
     /// Notes for the user, a sentence each: sources without description, bytes behind the last
     /// record.
     pub notes: Vec<String>,
@@ -128,100 +191,13 @@ pub struct ExportReport {
 /// Exports the run in `run`; the files are complete afterwards.
 ///
 /// Errors: [`ExportError`]; files that are not complete end in `.part`. Cost: one pass over the
-/// run; memory for a batch and some 64 MiB per table.
+/// run; memory for some groups of 64 MiB. [`ExportJob`] does the same in steps.
 pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportError> {
-    let mut reader = JoinedReader::open(run, config.join)?;
-    std::fs::create_dir_all(&config.folder)
-        .map_err(|reason| FolderError::explain(&config.folder, reason))?;
-    let mut report = ExportReport::default();
-    let mut events = Table::create(config, "events", event_table())?;
-    let mut packets = Table::create(config, "packets", packet_table())?;
-    let mut typed = TypedTables::open(reader.folder(), config, &mut report.notes);
-    let mut first_event = 0;
-    while let Some(batch) = reader.next_batch()? {
-        let rows = Rows::of(&batch, first_event);
-        events.write(&event_rows(&batch, &rows).map_err(|error| events.fault(&error))?)?;
-        packets.write(&packet_rows(&rows).map_err(|error| packets.fault(&error))?)?;
-        typed.write(&rows)?;
-        first_event += batch.record_batch().num_rows() as u64;
+    let mut job = ExportJob::open(run, config)?;
+    let encoder = job.encoder();
+    while let Some(group) = job.next_group()? {
+        let encoded = encoder.encode(group)?;
+        job.write(encoded)?;
     }
-    report.tables.push(events.finish()?);
-    report.tables.push(packets.finish()?);
-    report.tables.extend(typed.finish(&mut report.notes)?);
-    report.found = reader.report().clone();
-    report.integrity = Integrity::of(reader.folder(), &report.found);
-    report.joined = reader.joined();
-    Ok(report)
-}
-
-/// The packets of a batch, each with the number and the key of its event.
-struct Rows {
-    packets: StructArray,
-    first_event: u64,
-    event: UInt64Array,
-    key: UInt64Array,
-}
-
-impl Rows {
-    fn of(batch: &RecordedBatch, first_event: u64) -> Rows {
-        let keys = batch.record_batch().column(event_column::KEY).as_primitive::<UInt64Type>();
-        let packets = batch.packets();
-        let mut event = UInt64Builder::with_capacity(packets.len());
-        let mut key = UInt64Builder::with_capacity(packets.len());
-        for row in 0..batch.record_batch().num_rows() {
-            let count = batch.packets_of(row);
-            event.append_value_n(first_event + row as u64, count);
-            for _ in 0..count {
-                key.append_option(keys.is_valid(row).then(|| keys.value(row)));
-            }
-        }
-        Rows { packets, first_event, event: event.finish(), key: key.finish() }
-    }
-}
-
-fn event_table() -> SchemaRef {
-    let recorded = event_fields();
-    let mut fields = vec![Field::new("event", DataType::UInt64, false)];
-    fields.extend(recorded.iter().take(EVENT_COLUMNS).map(|field| field.as_ref().clone()));
-    fields.push(Field::new("packets", DataType::UInt32, false));
-    fields.push(Field::new("bytes", DataType::UInt64, false));
-    Arc::new(Schema::new(fields))
-}
-
-/// Columns of an event before its packets.
-const EVENT_COLUMNS: usize = 8;
-/// The index of the packets' bytes among a packet's columns.
-const DATA: usize = 8;
-
-fn packet_table() -> SchemaRef {
-    let mut fields = vec![
-        Field::new("event", DataType::UInt64, false),
-        Field::new("event_key", DataType::UInt64, true),
-    ];
-    fields.extend(packet_fields().iter().map(|field| field.as_ref().clone()));
-    Arc::new(Schema::new(fields))
-}
-
-fn event_rows(batch: &RecordedBatch, rows: &Rows) -> Result<RecordBatch, ArrowError> {
-    let recorded = batch.record_batch();
-    let numbers = rows.first_event..rows.first_event + recorded.num_rows() as u64;
-    let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from_iter_values(numbers))];
-    columns.extend(recorded.columns().iter().take(EVENT_COLUMNS).cloned());
-    let counts = (0..recorded.num_rows()).map(|row| batch.packets_of(row));
-    columns.push(Arc::new(UInt32Array::from_iter_values(counts.clone().map(|n| n as u32))));
-    let offsets = rows.packets.column(DATA).as_binary::<i32>().value_offsets();
-    let mut first = 0;
-    let bytes = counts.map(|count| {
-        let start = offsets[first];
-        first += count;
-        (offsets[first] - start) as u64
-    });
-    columns.push(Arc::new(UInt64Array::from_iter_values(bytes)));
-    RecordBatch::try_new(event_table(), columns)
-}
-
-fn packet_rows(rows: &Rows) -> Result<RecordBatch, ArrowError> {
-    let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.event.clone()), Arc::new(rows.key.clone())];
-    columns.extend(rows.packets.columns().iter().cloned());
-    RecordBatch::try_new(packet_table(), columns)
+    job.finish()
 }

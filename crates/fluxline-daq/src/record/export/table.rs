@@ -1,117 +1,139 @@
-//! One table of an export, in any of the formats.
+//! One file of a table, in any of the formats.
 
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use ::parquet::file::writer::SerializedFileWriter;
+use arrow_ipc::writer::FileWriter;
 use arrow_schema::SchemaRef;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
 
-use super::csv::CsvWriter;
+use super::csv;
+use super::encode::{Encoded, EncodedTable};
 use super::npy::NpyWriter;
-use super::{Existing, ExportConfig, ExportError, ExportFormat, ExportedTable};
+use super::{ExportError, ExportFormat, parquet};
 use crate::record::folder::FolderError;
 
-/// Size in memory at which a Parquet row group is closed \[byte\].
-const ROW_GROUP_BYTES: usize = 64 << 20;
+/// Bytes that are collected before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
 
-/// A table that is being written.
-pub(super) struct Table {
+/// A file that is being written.
+pub(super) struct TableFile {
     file: PathBuf,
     part: PathBuf,
     rows: u64,
-    left_out: Vec<String>,
     sink: Sink,
 }
 
+/// A file that is complete.
+pub(super) struct FinishedFile {
+    pub rows: u64,
+    pub left_out: Vec<String>,
+}
+
 enum Sink {
-    Parquet(Box<ArrowWriter<BufWriter<File>>>),
-    Csv(CsvWriter<BufWriter<File>>),
+    Parquet(Box<SerializedFileWriter<BufWriter<File>>>),
+    Arrow(Box<FileWriter<BufWriter<File>>>),
+    Csv(BufWriter<File>),
     Npy(NpyWriter),
 }
 
-impl Table {
-    /// Begins the table `name`; an empty one is complete too.
+impl TableFile {
+    /// Begins a file; an empty one is complete too.
     pub fn create(
-        config: &ExportConfig,
-        name: &str,
+        format: ExportFormat,
+        file: PathBuf,
         schema: SchemaRef,
-    ) -> Result<Table, ExportError> {
-        let extension = config.format.extension();
-        let file = config.folder.join(format!("{name}.{extension}"));
-        if config.existing == Existing::Refuse && file.exists() {
-            return Err(ExportError::Exists(file));
-        }
-        let part = config.folder.join(format!("{name}.{extension}.part"));
-        let opened = File::create(&part).map_err(|reason| FolderError::explain(&part, reason))?;
+    ) -> Result<TableFile, ExportError> {
+        let part = part_name(&file);
+        let open = || -> Result<BufWriter<File>, ExportError> {
+            let opened = File::create(&part).map_err(|why| FolderError::explain(&part, why))?;
+            Ok(BufWriter::with_capacity(BUFFER_BYTES, opened))
+        };
         let fault = |error: &dyn Display| table_fault(&file, error);
-        let mut left_out = Vec::new();
-        let sink = match config.format {
+        let sink = match format {
             ExportFormat::Parquet => {
-                let properties =
-                    WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-                let writer = ArrowWriter::try_new(BufWriter::new(opened), schema, Some(properties));
-                Sink::Parquet(Box::new(writer.map_err(|error| fault(&error))?))
+                let (writer, _) = parquet::writer(open()?, &schema).map_err(|e| fault(&e))?;
+                Sink::Parquet(Box::new(writer))
+            }
+            ExportFormat::Arrow => {
+                let writer = FileWriter::try_new(open()?, &schema).map_err(|e| fault(&e))?;
+                Sink::Arrow(Box::new(writer))
             }
             ExportFormat::Csv => {
-                let writer = CsvWriter::create(BufWriter::new(opened), &schema);
-                Sink::Csv(writer.map_err(|error| fault(&error))?)
+                let mut writer = open()?;
+                csv::head(&mut writer, &schema).map_err(|e| fault(&e))?;
+                Sink::Csv(writer)
             }
             ExportFormat::Npy => {
-                let (writer, without) =
-                    NpyWriter::create(opened, &schema).map_err(|error| fault(&error))?;
-                left_out = without;
-                Sink::Npy(writer)
+                Sink::Npy(NpyWriter::create(&file, Arc::clone(&schema)).map_err(|e| fault(&e))?)
             }
         };
-        Ok(Table { file, part, rows: 0, left_out, sink })
+        Ok(TableFile { file, part, rows: 0, sink })
     }
 
-    /// Appends rows.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ExportError> {
-        self.rows += batch.num_rows() as u64;
-        let written = match &mut self.sink {
-            Sink::Parquet(writer) => writer
-                .write(batch)
-                .and_then(|()| {
-                    if writer.in_progress_size() > ROW_GROUP_BYTES {
-                        writer.flush()
-                    } else {
-                        Ok(())
-                    }
-                })
+    /// Appends the rows of a group.
+    pub fn write(&mut self, table: EncodedTable) -> Result<(), ExportError> {
+        self.rows += table.rows;
+        let TableFile { file, sink, .. } = self;
+        let written = match (sink, table.encoded) {
+            (Sink::Parquet(writer), Encoded::Parquet(chunks)) => (|| {
+                let mut group = writer.next_row_group()?;
+                for chunk in chunks {
+                    chunk.append_to_row_group(&mut group)?;
+                }
+                group.close()
+            })()
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
+            (Sink::Csv(writer), Encoded::Text(text)) => {
+                writer.write_all(&text).map_err(|error| error.to_string())
+            }
+            (Sink::Arrow(writer), Encoded::Batches(batches)) => batches
+                .iter()
+                .try_for_each(|batch| writer.write(batch))
                 .map_err(|error| error.to_string()),
-            Sink::Csv(writer) => writer.write(batch).map_err(|error| error.to_string()),
-            Sink::Npy(writer) => writer.write(batch).map_err(|error| error.to_string()),
+            (Sink::Npy(writer), Encoded::Batches(batches)) => batches
+                .iter()
+                .try_for_each(|batch| writer.write(batch))
+                .map_err(|error| error.to_string()),
+            _ => Err("rows in the form of another format".to_owned()),
         };
-        written.map_err(|reason| table_fault(&self.file, &reason))
+        written.map_err(|reason| table_fault(file, &reason))
     }
 
     /// Completes the file and gives it its name.
-    pub fn finish(self) -> Result<ExportedTable, ExportError> {
-        let Table { file, part, rows, left_out, sink } = self;
+    pub fn finish(self) -> Result<FinishedFile, ExportError> {
+        let TableFile { file, part, rows, sink } = self;
         let finished = match sink {
-            Sink::Parquet(writer) => writer.into_inner().map_err(|error| error.to_string()),
-            Sink::Csv(writer) => Ok(writer.finish()),
-            Sink::Npy(writer) => writer.finish().map_err(|error| error.to_string()),
+            Sink::Parquet(writer) => writer.into_inner().map_err(io::Error::other),
+            Sink::Arrow(mut writer) => {
+                writer.finish().and_then(|()| writer.into_inner()).map_err(io::Error::other)
+            }
+            Sink::Csv(writer) => Ok(writer),
+            Sink::Npy(writer) => {
+                let left_out = writer.finish().map_err(|error| table_fault(&file, &error))?;
+                return Ok(FinishedFile { rows, left_out });
+            }
         };
         finished
-            .and_then(|mut writer| writer.flush().map_err(|error| error.to_string()))
-            .map_err(|reason| table_fault(&file, &reason))?;
+            .and_then(|writer| writer.into_inner().map_err(io::IntoInnerError::into_error))
+            .and_then(|opened| opened.sync_all())
+            .map_err(|error| table_fault(&file, &error))?;
         fs::rename(&part, &file).map_err(|reason| FolderError::explain(&file, reason))?;
-        Ok(ExportedTable { file, rows, left_out })
-    }
-
-    /// Returns the error for rows of this table that cannot be made.
-    pub fn fault(&self, error: &dyn Display) -> ExportError {
-        table_fault(&self.file, error)
+        Ok(FinishedFile { rows, left_out: Vec::new() })
     }
 }
 
-fn table_fault(file: &std::path::Path, error: &dyn Display) -> ExportError {
+/// Returns the name of a file that is not complete.
+pub(super) fn part_name(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_os_string();
+    name.push(".part");
+    file.with_file_name(name)
+}
+
+fn table_fault(file: &Path, error: &dyn Display) -> ExportError {
     ExportError::Table { file: file.to_path_buf(), reason: error.to_string() }
 }
