@@ -269,7 +269,7 @@ INTERRUPTED = """
         "read": lambda: ring.read(),
         "connect": lambda: node.connect("nobody", timeout=60),
         "simulate": lambda: fl.simulate({"network": {"kind": "sci-ring", "nodes": 8},
-            "run": {"loads": [0.1] * 50, "duration-us": 200000.0}}),
+            "run": {"loads": [n / 500 for n in range(1, 50)], "duration-us": 100000.0}}),
     }
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:

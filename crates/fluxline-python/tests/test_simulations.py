@@ -49,7 +49,7 @@ def test_wrong_scenarios_are_sentences_with_line_and_key(tmp_path):
         (dict(SCENARIO, trafic={}), "did you mean"),
         ("a = 1\nb = [", "the scenario"),
         (tmp_path / "none.toml", "none.toml"),
-        ({"network": {"kind": "sci-ring", "nodes": 10**9}}, ""),
+        ({"network": {"kind": "sci-ring", "nodes": 10**9}}, "nodes"),
     ]:
         with pytest.raises(fl.SimulationError, match=says):
             fl.simulate(wrong)
@@ -100,7 +100,7 @@ def test_shared_memory_is_measured_between_two_processes():
 
 def test_wrong_benchmarks_are_sentences():
     for call, says in [
-        (lambda: fl.bench("carrier-pigeon://"), ""),
+        (lambda: fl.bench("carrier-pigeon://"), "carrier-pigeon"),
         (lambda: fl.bench("shm://", only=["pinpong"]), "pingpong"),
         (lambda: fl.bench("tcp://127.0.0.1", only=["load"]), "not possible"),
         (lambda: fl.bench("shm://", peer="here"), "not an address"),
