@@ -9,6 +9,30 @@ from typing_extensions import CapsuleType, Self, disjoint_base
 # Anything with contiguous memory; Python before 3.12 has no name for it.
 _Data: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[Any] | Memory
 
+__all__ = [
+    "Batch",
+    "Batches",
+    "Completion",
+    "Endpoint",
+    "Memory",
+    "Node",
+    "Parts",
+    "Receiver",
+    "Region",
+    "Remote",
+    "RunReader",
+    "Schema",
+    "Sender",
+    "Simulated",
+    "Task",
+    "VERSION",
+    "Values",
+    "bench",
+    "bench_send",
+    "bench_serve",
+    "simulate",
+]
+
 VERSION: Final[str]
 
 @disjoint_base
@@ -103,6 +127,7 @@ class Remote:
     ) -> int: ...
     def window(self) -> Memory: ...
 
+@disjoint_base
 class Completion:
     @final
     class Done(Completion):

@@ -41,7 +41,7 @@ impl Node {
                 Ok(Py::new(py, Endpoint::new(shared, id, Some(peer)))?.into_any())
             }))))
         };
-        Ok(Work::new("the connection", step))
+        Ok(Work::new("the connection", step).or_else(move |core| core.abandon_connect(attempt)))
     }
 
     fn accepting() -> Work {
