@@ -249,9 +249,12 @@ impl Node {
     ) -> PyResult<Receiver> {
         let name = Name::parse(name).map_err(Fault::from)?;
         let plan = RingPlan::new(name, Key(key), slots, slot_bytes);
-        let number = self.shared.with(py, |core| {
-            let ring = RingReceiver::open(&mut *core.fabric, &plan)?;
-            Ok(core.rings.add_receiver(ring))
+        // The memory of a large ring takes a while.
+        let number = py.detach(|| {
+            self.shared.with_detached(|core| {
+                let ring = RingReceiver::open(&mut *core.fabric, &plan)?;
+                Ok(core.rings.add_receiver(ring))
+            })
         })?;
         Ok(Receiver::new(&self.shared, number))
     }
