@@ -5,9 +5,7 @@ use fluxline_packet::layout::PacketType;
 use fluxline_packet::{Description, nearest};
 
 use super::load::{Access, access, is_raw, sample_bytes};
-use super::names::{
-    AGGREGATES, Aggregate, EVENT_NAMES, EventName, PACKET_NAMES, PacketName, find,
-};
+use super::names::{AGGREGATES, Aggregate, EVENT_NAMES, EventName, PACKET_NAMES, PacketName, find};
 use super::text::{Tree, Word, parse};
 use super::value::{NO_TEXT, Value};
 use crate::event::EventStatus;
@@ -249,9 +247,7 @@ impl Resolver<'_> {
             .types()
             .flat_map(|packet| {
                 let columns = packet.columns().into_iter().chain(packet.record_columns());
-                columns.flat_map(|column| {
-                    [format!("{}.{}", packet.name, column.name), column.name]
-                })
+                columns.flat_map(|column| [format!("{}.{}", packet.name, column.name), column.name])
             })
             .collect();
         known.extend(EVENT_NAMES.iter().map(|row| row.0.to_owned()));
@@ -287,7 +283,9 @@ impl Resolver<'_> {
                 Ok(Expression::Magnitude(Box::new(self.expression(of, scope, level)?)))
             }
             (_, [body]) => match find(&AGGREGATES, name) {
-                Some(aggregate) => self.aggregate(aggregate, body, scope, &Call { function, level }),
+                Some(aggregate) => {
+                    self.aggregate(aggregate, body, scope, &Call { function, level })
+                }
                 None => Err(unknown_function(function)),
             },
             _ if find(&AGGREGATES, name).is_some() || name == "abs" => {

@@ -78,7 +78,9 @@ impl FixedField {
         match self.kind {
             ValueKind::Unsigned => Value::Integer(bits.into()),
             ValueKind::Signed => Value::Integer(signed(bits, self.width).into()),
-            ValueKind::Float if self.width == 32 => Value::Float(f32::from_bits(bits as u32).into()),
+            ValueKind::Float if self.width == 32 => {
+                Value::Float(f32::from_bits(bits as u32).into())
+            }
             ValueKind::Float => Value::Float(f64::from_bits(bits)),
             ValueKind::Bytes => Value::Absent,
         }

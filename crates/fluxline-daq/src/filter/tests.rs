@@ -279,8 +279,28 @@ fn mistakes_are_named_with_their_place_and_the_nearest_name() {
 fn any_text_is_an_expression_or_an_error_and_never_a_panic() {
     let mut random = Draw::new(test_seed!(13));
     let words = [
-        "adc", "max", "(", ")", "any", "1", "-", "'a'", "event.key", "==", "&&", "!", ",", "é",
-        "packet.type", "0x", "1e", "wave.", ".", "\"", "<<", "70",
+        "adc",
+        "max",
+        "(",
+        ")",
+        "any",
+        "1",
+        "-",
+        "'a'",
+        "event.key",
+        "==",
+        "&&",
+        "!",
+        ",",
+        "é",
+        "packet.type",
+        "0x",
+        "1e",
+        "wave.",
+        ".",
+        "\"",
+        "<<",
+        "70",
     ];
     let batch = event(&[wave(1, &[1, 2])]);
     for _ in 0..3000 {

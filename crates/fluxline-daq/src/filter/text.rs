@@ -227,10 +227,9 @@ impl Parser<'_> {
         match &self.token {
             Token::Symbol(found) if *found == symbol => self.advance(),
             Token::Symbol("=") => Err(self.error("`=` does not compare; write `==`")),
-            token => Err(self.error(format_args!(
-                "{} is where `{symbol}` is expected",
-                token.show()
-            ))),
+            token => {
+                Err(self.error(format_args!("{} is where `{symbol}` is expected", token.show())))
+            }
         }
     }
 

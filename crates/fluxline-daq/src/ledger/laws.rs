@@ -125,16 +125,17 @@ pub const LAWS: &[Law] = &[
     Law {
         name: "in events + late = recorded + not written + not to be recorded + filtered",
         left: &["source.in_complete", "source.in_incomplete", "source.in_late"],
-        right: &["source.recorded", "source.write_failed", "source.not_recorded", "source.filtered"],
+        right: &[
+            "source.recorded",
+            "source.write_failed",
+            "source.not_recorded",
+            "source.filtered",
+        ],
         needs: Needs::Nothing,
     },
     Law {
         name: "closed events = kept by the filter + filtered + undecided",
-        left: &[
-            "builder.events_complete",
-            "builder.events_incomplete",
-            "builder.events_stopped",
-        ],
+        left: &["builder.events_complete", "builder.events_incomplete", "builder.events_stopped"],
         right: &["filter.events_kept", "filter.events_filtered", "filter.events_undecided"],
         needs: Needs::Filter,
     },

@@ -20,7 +20,8 @@ use crate::event::{EventBatch, PacketRow};
 use crate::missing_range::MissingRange;
 
 pub use crate::counters::{
-    BuilderCounters, FilterCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
+    BuilderCounters, FilterCounters, HostCounters, InputCounters, RemoteWriteCounters,
+    SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
 pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};

@@ -6,8 +6,8 @@ use fluxline_core::counters::{Merge, Row};
 use fluxline_core::fabric::WorkCounters;
 
 use super::{
-    BuilderCounters, Counted, Fate, FilterCounters, HostCounters, InputCounters, LAWS, Needs, OUTCOMES,
-    RemoteWriteCounters, SourceCounters,
+    BuilderCounters, Counted, Fate, FilterCounters, HostCounters, InputCounters, LAWS, Needs,
+    OUTCOMES, RemoteWriteCounters, SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.
