@@ -47,6 +47,12 @@ pub struct Decisions {
 }
 
 impl Decisions {
+    /// Returns decisions that keep every row of a batch of `rows`.
+    #[must_use]
+    pub fn of(rows: usize) -> Decisions {
+        Decisions { rows: vec![Decision::Keep; rows], reason: None }
+    }
+
     /// Sets the decision on row `row` of the batch; rows beyond it are ignored. Rows that are not
     /// set are kept.
     pub fn set(&mut self, row: usize, decision: Decision) {
