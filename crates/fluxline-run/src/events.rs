@@ -31,6 +31,7 @@ pub struct Subscription {
     batches: Receiver<ClosedBatch>,
     give_back: Sender<EventBatch>,
     shared: Arc<Shared>,
+    run: Subscribers,
 }
 
 /// The counts that both ends share.
@@ -60,6 +61,12 @@ impl Subscription {
             Err(RecvTimeoutError::Timeout) => Received::TimedOut,
             Err(RecvTimeoutError::Disconnected) => Received::Ended,
         }
+    }
+
+    /// Returns the sources that have appeared in the run, by number.
+    #[must_use]
+    pub fn sources(&self) -> Vec<RunSource> {
+        self.run.sources()
     }
 
     /// Returns the memory of a batch, so that the run does not allocate it anew. Optional.
@@ -121,7 +128,7 @@ impl Subscribers {
             state.subscribers.push(subscriber);
             self.0.any.store(true, Ordering::Relaxed);
         }
-        Subscription { batches: receiver, give_back, shared }
+        Subscription { batches: receiver, give_back, shared, run: self.clone() }
     }
 
     /// Takes note of a source.

@@ -6,7 +6,7 @@ use fluxline_packet::model::ByteOrder;
 
 use super::compile::Expression;
 use super::evaluate::{Numbers, PacketScope, Sum};
-use super::load::{Access, FixedField};
+use super::load::Access;
 use super::value::Value;
 
 /// Adds all samples of a packet to an aggregate, if its body is simple enough; returns false, and
@@ -32,22 +32,23 @@ pub(super) fn add(packet: &PacketScope<'_>, body: &Expression, sum: &mut Sum) ->
         return false;
     }
     let samples = packet.payload().chunks_exact(bytes);
+    let sweep = Sweep { samples, start: field.start, limit };
     let little = field.byte_order == ByteOrder::Little;
     macro_rules! with {
-        ($signed:ty, $unsigned:ty) => {
+        ($wide:ty, $signed:ty, $unsigned:ty) => {
             match (field.is_signed(), little) {
-                (true, true) => each(samples, field, limit, <$signed>::from_le_bytes, sum),
-                (true, false) => each(samples, field, limit, <$signed>::from_be_bytes, sum),
-                (false, true) => each(samples, field, limit, <$unsigned>::from_le_bytes, sum),
-                (false, false) => each(samples, field, limit, <$unsigned>::from_be_bytes, sum),
+                (true, true) => sweep.add(|b| <$wide>::from(<$signed>::from_le_bytes(b)), sum),
+                (true, false) => sweep.add(|b| <$wide>::from(<$signed>::from_be_bytes(b)), sum),
+                (false, true) => sweep.add(|b| <$wide>::from(<$unsigned>::from_le_bytes(b)), sum),
+                (false, false) => sweep.add(|b| <$wide>::from(<$unsigned>::from_be_bytes(b)), sum),
             }
         };
     }
     match field.bytes {
-        1 => with!(i8, u8),
-        2 => with!(i16, u16),
-        4 => with!(i32, u32),
-        8 => with!(i64, u64),
+        1 => with!(i32, i8, u8),
+        2 => with!(i32, i16, u16),
+        4 => with!(i64, i32, u32),
+        8 => with!(i128, i64, u64),
         _ => return false,
     }
     true
@@ -60,59 +61,82 @@ struct Limit {
     value: i128,
 }
 
-/// Adds the field of every sample.
-#[inline]
-fn each<T: Into<i128> + Ord + Copy, const BYTES: usize>(
-    samples: std::slice::ChunksExact<'_, u8>,
-    field: FixedField,
-    limit: Option<Limit>,
-    join: fn([u8; BYTES]) -> T,
-    sum: &mut Sum,
-) {
-    let values = samples.filter_map(|sample| {
-        let word = sample.get(field.start..)?.first_chunk::<BYTES>()?;
-        Some(join(*word))
-    });
-    match limit {
-        Some(Limit { operator, value }) => {
-            let passes = move |one: T| {
-                let one: i128 = one.into();
-                match operator {
-                    Binary::Less => one < value,
-                    Binary::LessOrEqual => one <= value,
-                    Binary::Greater => one > value,
-                    Binary::GreaterOrEqual => one >= value,
-                    _ => {
-                        let result =
-                            Value::binary(operator, Value::Integer(one), Value::Integer(value));
-                        result.is_true()
-                    }
-                }
-            };
-            let (mut of, mut count) = (0, 0);
-            for value in values {
-                of += 1;
-                count += u64::from(passes(value));
+/// An integer that is wide enough for the samples and for one beyond them on both sides.
+trait Wide: Copy + Ord + Into<i128> {
+    /// Returns the nearest number.
+    fn nearest(value: i128) -> Self;
+}
+
+macro_rules! wide {
+    ($($integer:ty),*) => {$(
+        impl Wide for $integer {
+            fn nearest(value: i128) -> $integer {
+                value.clamp(<$integer>::MIN.into(), <$integer>::MAX.into()) as $integer
             }
-            sum.add_truths(of, count);
         }
-        None => sum.add_numbers(&numbers(values)),
+    )*};
+}
+wide!(i32, i64, i128);
+
+/// The samples of a packet.
+struct Sweep<'a> {
+    samples: std::slice::ChunksExact<'a, u8>,
+    /// Start of the field in a sample \[byte\].
+    start: usize,
+    limit: Option<Limit>,
+}
+
+impl Sweep<'_> {
+    /// Adds the field of every sample.
+    #[inline]
+    fn add<W: Wide, const BYTES: usize>(self, join: impl Fn([u8; BYTES]) -> W, sum: &mut Sum) {
+        let start = self.start;
+        let values = self.samples.filter_map(|sample| {
+            let word = sample.get(start..)?.first_chunk::<BYTES>()?;
+            Some(join(*word))
+        });
+        let Some(Limit { operator, value }) = self.limit else {
+            return sum.add_numbers(&numbers(values));
+        };
+        let limit = W::nearest(value);
+        match operator {
+            Binary::Less => add_truths(values, |one| one < limit, sum),
+            Binary::LessOrEqual => add_truths(values, |one| one <= limit, sum),
+            Binary::Greater => add_truths(values, |one| one > limit, sum),
+            Binary::GreaterOrEqual => add_truths(values, |one| one >= limit, sum),
+            Binary::Equal => add_truths(values, |one| one == limit, sum),
+            Binary::NotEqual => add_truths(values, |one| one != limit, sum),
+            _ => {
+                let limit = Value::Integer(value);
+                let result = |one: W| Value::binary(operator, Value::Integer(one.into()), limit);
+                add_truths(values, |one| result(one).is_true(), sum);
+            }
+        }
     }
 }
 
-fn numbers<T: Into<i128> + Ord + Copy>(values: impl Iterator<Item = T>) -> Numbers {
-    let (mut numbers, mut least, mut greatest) =
-        (Numbers { count: 0, zeros: 0, sum: 0, least: 0, greatest: 0 }, None, None);
+#[inline]
+fn add_truths<W>(values: impl Iterator<Item = W>, is_true: impl Fn(W) -> bool, sum: &mut Sum) {
+    let (mut of, mut count) = (0, 0);
+    for value in values {
+        of += 1;
+        count += u64::from(is_true(value));
+    }
+    sum.add_truths(of, count);
+}
+
+#[inline]
+fn numbers<W: Wide>(values: impl Iterator<Item = W>) -> Numbers {
+    let (mut count, mut zeros, mut sum) = (0, 0, 0i128);
+    let (mut least, mut greatest) = (None::<W>, None::<W>);
     for value in values {
         let wide: i128 = value.into();
-        numbers.count += 1;
-        numbers.zeros += u64::from(wide == 0);
-        numbers.sum += wide;
-        least = Some(least.map_or(value, |least: T| least.min(value)));
-        greatest = Some(greatest.map_or(value, |greatest: T| greatest.max(value)));
+        count += 1;
+        zeros += u64::from(wide == 0);
+        sum += wide;
+        least = Some(least.map_or(value, |least| least.min(value)));
+        greatest = Some(greatest.map_or(value, |greatest| greatest.max(value)));
     }
-    if let (Some(least), Some(greatest)) = (least, greatest) {
-        (numbers.least, numbers.greatest) = (least.into(), greatest.into());
-    }
-    numbers
+    let wide = |value: Option<W>| value.map_or(0, Into::into);
+    Numbers { count, zeros, sum, least: wide(least), greatest: wide(greatest) }
 }
