@@ -217,6 +217,61 @@ typedef struct FluxlineRingCounters {
   uint64_t broken;
 } FluxlineRingCounters;
 
+// An event, as a filter reads it. Numbers that it does not have are UINT64_MAX or UINT32_MAX.
+typedef struct FluxlineEvent {
+  // The key that joined its packets.
+  uint64_t key;
+  // Time of arrival of its first packet, in ns since 1970.
+  uint64_t first_ns;
+  // Time of arrival of its last packet, in ns since 1970.
+  uint64_t last_ns;
+  // Time at which it was closed, in ns since 1970.
+  uint64_t built_ns;
+  // Length of the bytes of all its packets together.
+  uint64_t bytes;
+  // Number of its packets.
+  uint32_t packets;
+  // The generation of its key.
+  uint32_t generation;
+  // The only source that it may hold, where sources do not share its key.
+  uint32_t source;
+  // 0: complete, 1: incomplete, 2: stopped.
+  uint32_t status;
+} FluxlineEvent;
+
+// A packet of an event, as a filter reads it. Numbers that it does not have are UINT64_MAX.
+typedef struct FluxlinePacket {
+  // Start of its bytes in the bytes of the event.
+  uint64_t start;
+  // The packet counter, unwrapped.
+  uint64_t sequence;
+  // Time of arrival, in ns since 1970.
+  uint64_t time_ns;
+  // The sensor's time, in ns since its epoch.
+  uint64_t sensor_time_ns;
+  // Packet index or byte offset within its source's fragment.
+  uint64_t part;
+  // Number of its bytes.
+  uint32_t bytes;
+  // Start of the payload in the packet.
+  uint32_t payload_start;
+  // Length of the payload, in bytes.
+  uint32_t payload_bytes;
+  // The number of the source.
+  uint32_t source;
+  // The number of the source's input: its place in the experiment, from 0.
+  uint32_t input;
+  // The number of the packet type in the source's description, from 0.
+  uint32_t packet_type;
+} FluxlinePacket;
+
+// Decides on one event: above 0 keeps it, 0 rejects it, below 0 says that the filter failed; such
+// an event is kept and marked. The arrays have the lengths that the event names.
+typedef int32_t (*FluxlineFilter)(const struct FluxlineEvent *event,
+                                  const struct FluxlinePacket *packets,
+                                  const uint8_t *bytes,
+                                  void *context);
+
 // Counters of a run. All but ring_percent and sources grow until the run ends.
 typedef struct FluxlineRunStats {
   // Packets received.
@@ -474,6 +529,14 @@ enum FluxlineCode fluxline_ring_counters(struct FluxlineNode *node,
 // Starts the run of an experiment file and writes it to *run. FLUXLINE_CODE_ARGUMENT: the file is
 // wrong; fluxline_error() has the line.
 enum FluxlineCode fluxline_run_start(const char *experiment_path, struct FluxlineRun **run);
+
+// Starts the run of an experiment file as fluxline_run_start does, with a filter beside the
+// experiment's. The filter is called by a thread of the run, one call at a time, until
+// fluxline_run_wait or fluxline_run_close returns; context is passed to it.
+enum FluxlineCode fluxline_run_start_filtered(const char *experiment_path,
+                                              FluxlineFilter filter,
+                                              void *context,
+                                              struct FluxlineRun **run);
 
 // Starts the run of an experiment that is given as TOML text. Paths in it are relative to the
 // working directory.

@@ -243,6 +243,32 @@ fn a_c_program_runs_an_acquisition_and_gets_its_mistakes_as_sentences() {
     assert!(errors.contains("`formatt`") && errors.contains("wrong.toml:4:1"), "{errors}");
 }
 
+#[test]
+fn a_c_function_filters_a_run() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let program = scratch.path().join("filtered_run");
+    compile("cc", "filtered_run.c", &program, "libfluxline_c.so");
+    let experiment = scratch.path().join("boards.toml");
+    let text = "[[source]]\nname = 'boards'\nformat = 'counter'\n[source.emulator]\nsources = 2\n\
+                rate = 0.0\nlink = 'direct'\npackets = 400\npattern = 'zero'\n\
+                [events]\nbuild = 'key'\nrequire = 2\n";
+    std::fs::write(&experiment, text).expect("written");
+    let path = experiment.to_str().expect("UTF-8");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        let ended = command.args(arguments).current_dir(scratch.path()).output();
+        let ended = ended.expect("it starts");
+        let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
+        (ended.status.code(), String::from_utf8_lossy(&ended.stdout).into_owned() + &errors)
+    };
+    let (status, out) = run(&[path, "0"]);
+    assert_eq!(status, Some(0), "{out}");
+    assert!(out.contains("8 recorded, 792 filtered"), "{out}");
+    assert!(out.contains("the filter kept 4, rejected 396"), "{out}");
+    let (status, out) = run(&[&format!("{path}.none"), "0"]);
+    assert!(status == Some(2) && out.contains("cannot be read"), "{out}");
+}
+
 /// Waits for a program's end, which must come soon.
 fn ended(child: &mut Child) -> std::process::ExitStatus {
     for _ in 0..1_000 {

@@ -33,7 +33,7 @@ pub struct How {
 pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
     let How { folder, serve, quiet } = how;
     let state = if serve.armed { RunState::Armed } else { RunState::Running };
-    let options = Options { folder, stop: Stop::on_signal(), state };
+    let options = Options { folder, stop: Stop::on_signal(), state, ..Options::default() };
     let listening = serve.config().as_ref().map(served::listen).transpose()?;
     let acquisition = fluxline_run::start_with(experiment, options)?;
     let _served = listening.map(|on| Served::start(on, &acquisition)).transpose()?;

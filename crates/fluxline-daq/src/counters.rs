@@ -156,7 +156,24 @@ fluxline_core::counters! {
             => "Look for a full or broken disk; run.json has the reason.";
         not_recorded [Sum "packet"] "Packets of events that were only counted: not recording"
             => "";
+        filtered [Sum "packet"] "Packets of events that the filter rejected, late ones too"
+            => "`[filter]` of the experiment chose so; docs/filters.md.";
         bytes_recorded [Sum "byte"] "UDP payload bytes written to the run" => "";
+    }
+}
+
+fluxline_core::counters! {
+    /// Counters of the filter between builder and recorder; zeros without one.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct FilterCounters {
+        events_kept [Sum "event"] "Events that the filter kept" => "";
+        events_filtered [Sum "event"] "Events that the filter rejected; they are not recorded" => "";
+        events_undecided [Sum "event"]
+            "Events on which the filter failed; kept, with `filter: no decision` in `missing`"
+            => "The notes have the first error. Correct the filter.";
+        late_filtered [Sum "fragment"] "Late fragments of rejected events; not recorded either"
+            => "";
     }
 }
 

@@ -12,6 +12,7 @@ pub mod draft;
 pub mod emulator;
 pub mod event;
 pub mod experiment;
+pub mod filter;
 pub mod formats;
 mod input_error;
 pub mod ledger;

@@ -90,7 +90,8 @@ impl Binary {
 
     /// Returns how tightly it binds, as in C but with `& ^ |` above the comparisons, as in Rust and
     /// Python.
-    const fn binding(self) -> u8 {
+    #[must_use]
+    pub const fn binding(self) -> u8 {
         match self {
             Binary::AnyTrue => 1,
             Binary::BothTrue => 2,

@@ -4,10 +4,13 @@
 //! pure half in `python/fluxline` adds what needs no Rust: dictionaries, asyncio, NumPy views.
 #![deny(unsafe_code, reason = "only buffer.rs may lend memory to Python, with its proofs")]
 
+mod acquire;
 mod arrow;
 mod bench;
 mod buffer;
+mod decode;
 mod fault;
+mod filter;
 mod link;
 mod run;
 mod simulate;
@@ -21,11 +24,15 @@ mod _fluxline {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
+    use crate::acquire::{EventStream, Feeder, RunHandle};
+    #[pymodule_export]
     use crate::arrow::{Batch, Batches, Parts, Schema};
     #[pymodule_export]
     use crate::bench::{bench, bench_send, bench_serve};
     #[pymodule_export]
     use crate::buffer::{Memory, Values};
+    #[pymodule_export]
+    use crate::decode::ClosedEvents;
     #[pymodule_export]
     use crate::link::{Completion, Endpoint, Node, Receiver, Region, Remote, Sender, Task};
     #[pymodule_export]

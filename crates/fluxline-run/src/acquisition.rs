@@ -14,24 +14,27 @@ use fluxline_daq::experiment::Experiment;
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_daq::record::{Recorder, RunFolder};
+use fluxline_daq::record::RunFolder;
 
 use crate::config;
 use crate::control::{Control, RunState};
 use crate::error::Error;
+use crate::events::{Subscribers, Subscription};
+use crate::filter::{Expression, Filter, FilterStage, RunSource};
 use crate::host;
 use crate::limits;
 use crate::live::{WatchedInput, Watcher};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
-use crate::record::{self, BatchBounds, Recorded};
+use crate::record::{self, BatchBounds, Outlets, Recorded};
 use crate::report::{Ended, Report};
+use crate::source::program::{FeedHandle, Feeder};
 use crate::source::{self, InputEnd, OpenInput};
 use crate::stop::Stop;
 
 /// Options of a start beside the experiment.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Options {
     /// The run's folder, which must not exist; `None`: the next number in the experiment's `runs`.
     pub folder: Option<PathBuf>,
@@ -40,6 +43,11 @@ pub struct Options {
     /// The first state: [`RunState::Running`], or [`RunState::Armed`] to record from a later
     /// [`Command::Start`](crate::Command::Start) on.
     pub state: RunState,
+    /// A filter beside the experiment's `[filter] keep`; it sees the events which that keeps.
+    pub filter: Option<Box<dyn Filter>>,
+    /// The caller pushes the packets of `[source.program]` sources ([`Acquisition::feeder`]);
+    /// without it, such a source is an error.
+    pub feeds: bool,
 }
 
 /// An acquisition that runs. When it is dropped without [`wait`](Self::wait), it is asked to stop,
@@ -51,6 +59,8 @@ pub struct Acquisition {
     monitor: Monitor,
     control: Control,
     watched: Arc<Vec<WatchedInput>>,
+    feeders: Vec<FeedHandle>,
+    subscribers: Subscribers,
     stop: StopOnDrop,
     threads: Threads,
     began: Moment,
@@ -94,6 +104,9 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let pairs = experiment.sources.iter().zip(&loaded);
     let inputs: Vec<OpenInput> =
         pairs.map(|(source, format)| source::open(source, format)).collect::<Result<_, _>>()?;
+    let feeders: Vec<_> = inputs.iter().filter_map(|input| input.feeder.clone()).collect();
+    check_feeders(&feeders, options.feeds)?;
+    let expression = Expression::of(&experiment, &loaded)?;
     let builder = config::builder_config(&experiment, &loaded)?;
     let recorder = match experiment.record.enabled {
         true => Some(config::open_recorder(&experiment, options.folder, &loaded)?),
@@ -127,8 +140,12 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let watched = watched.collect();
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
+    let filters = expression.map(|of| Box::new(of) as Box<dyn Filter>).into_iter();
+    let filter = FilterStage::new(filters.chain(options.filter).collect());
+    let subscribers = Subscribers::default();
+    let outlets = Outlets { filter, recorder, subscribers: subscribers.clone() };
     let (began, threads) = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, pipeline },
+        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, pipeline },
         &control,
         &stop,
         &monitor,
@@ -142,12 +159,27 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
         monitor,
         control,
         watched,
+        feeders,
+        subscribers,
         stop,
         threads,
         began,
         clock: host::clock(),
         host,
     })
+}
+
+/// Checks that the caller pushes the packets of sources that need it.
+fn check_feeders(feeders: &[FeedHandle], feeds: bool) -> Result<(), Error> {
+    match feeders.first().filter(|_| !feeds) {
+        None => Ok(()),
+        Some(feeder) => Err(Error::input(format_args!(
+            "source `{}` has [source.program]: its packets come from the program that starts the \
+             run. Start it from Rust (Options::feeds) or Python (fl.acquire), or give the source \
+             another link.",
+            feeder.name()
+        ))),
+    }
 }
 
 /// An acquisition begins armed or running.
@@ -163,16 +195,16 @@ struct Parts<'a> {
     experiment: &'a Experiment,
     loaded: &'a [LoadedFormat],
     inputs: Vec<OpenInput>,
-    recorder: Option<Recorder>,
+    outlets: Outlets,
     pipeline: Pipeline,
 }
 
 /// Starts the threads, the inputs' last; returns when they began.
 fn spawn(parts: Parts<'_>, control: &Control, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
-    let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
+    let Parts { experiment, loaded, inputs, outlets, pipeline } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
-        record::start(recorder, bounds, experiment.recorder_core, monitor.clone());
+        record::start(outlets, bounds, experiment.recorder_core, monitor.clone());
     let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();
     let readout = Readout {
         pipeline,
@@ -209,6 +241,27 @@ impl Acquisition {
     #[must_use]
     pub fn notes(&self, first: usize) -> Vec<String> {
         self.monitor.notes(first)
+    }
+
+    /// Returns the events as they come, from now on: batches that the filter kept. At most
+    /// `batches` wait; when the caller is slower than the run, further ones are dropped for it and
+    /// counted. The run never waits.
+    #[must_use]
+    pub fn subscribe(&self, batches: usize) -> Subscription {
+        self.subscribers.add(batches)
+    }
+
+    /// Returns the sources that have appeared, by number.
+    #[must_use]
+    pub fn sources(&self) -> Vec<RunSource> {
+        self.subscribers.sources()
+    }
+
+    /// Returns the feeder of a `[source.program]` source, once; `None`: there is no such source, or
+    /// its feeder was returned before. The source ends when its feeder is dropped.
+    #[must_use]
+    pub fn feeder(&self, source: &str) -> Option<Feeder> {
+        self.feeders.iter().find(|feeder| feeder.name() == source)?.take()
     }
 
     /// Returns the control of its state, which may be used from any thread.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fluxline::clock;
 use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::ledger::{BatchFate, InputCounters, Ledger};
+use fluxline_daq::ledger::{BatchFate, FilterCounters, InputCounters, Ledger};
 use fluxline_daq::record::RecorderCounts;
 
 use crate::sample::{Delays, Newest};
@@ -43,6 +43,8 @@ pub struct Stats {
     pub sources: u64,
     /// Bytes of packets in the files.
     pub recorded_bytes: u64,
+    /// Events that the filter rejected.
+    pub filtered: u64,
 }
 
 /// Collects counters and notes of several threads; clones share them.
@@ -123,7 +125,8 @@ impl Monitor {
     /// Publishes the readout's counters.
     pub(crate) fn publish(&self, stats: Stats) {
         let mut state = self.state();
-        state.stats = Stats { recorded_bytes: state.stats.recorded_bytes, ..stats };
+        let Stats { recorded_bytes, filtered, .. } = state.stats; // the recorder's
+        state.stats = Stats { recorded_bytes, filtered, ..stats };
     }
 
     /// Publishes the recorder's counters.
@@ -160,9 +163,12 @@ impl Monitor {
     /// Publishes the readout's share of a live view, and the recorder's of the same moment: no
     /// packet is recorded before it is taken.
     pub(crate) fn publish_parts(&self, mut parts: LiveParts) {
-        for (entry, recorded) in parts.ledger.sources.iter_mut().zip(&self.recorded().sources) {
+        let recorded = self.recorded();
+        for (entry, recorded) in parts.ledger.sources.iter_mut().zip(&recorded.sources) {
             entry.counters.merge(&recorded.counters);
         }
+        parts.ledger.filter = recorded.filter.clone();
+        drop(recorded);
         self.state().parts = parts;
     }
 
@@ -173,9 +179,25 @@ impl Monitor {
             let counters = &mut entry.counters;
             counters.recorded = recorded.counters.recorded;
             counters.not_recorded = recorded.counters.not_recorded;
+            counters.filtered = recorded.counters.filtered;
             counters.write_failed = recorded.counters.write_failed;
             counters.bytes_recorded = recorded.counters.bytes_recorded;
         }
+        state.parts.ledger.filter = recorded.filter.clone();
+    }
+
+    /// Adds the packets of events that do not stay to the recorder's share of the ledger.
+    pub(crate) fn note_filtered(&self, batch: &EventBatch, stays: &[bool]) {
+        let mut recorded = self.recorded();
+        let views = batch.views().zip(stays).filter(|(_, stays)| !**stays);
+        views.for_each(|(view, _)| recorded.note_packets(view.packets, BatchFate::Filtered));
+    }
+
+    /// Adds the decisions on a batch to the recorder's share of the ledger.
+    pub(crate) fn note_filter(&self, counters: &FilterCounters) {
+        let mut recorded = self.recorded();
+        recorded.filter.merge(counters);
+        self.state().stats.filtered = recorded.filter.events_filtered;
     }
 
     /// Adds the fate of a batch to the recorder's share of the ledger.

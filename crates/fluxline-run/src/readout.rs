@@ -143,7 +143,7 @@ impl Output {
     fn hand_on(&mut self, pipeline: &mut Pipeline) {
         for NewSource { number, input, label } in pipeline.new_sources() {
             let template = self.source_lines[usize::from(input)].clone();
-            self.queue.source(SourceLine { source: number, name: label, ..template });
+            self.queue.source(SourceLine { source: number, name: label, ..template }, input);
         }
         let batch = pipeline.take_batch(std::mem::take(&mut self.spare));
         if !batch.is_empty() {

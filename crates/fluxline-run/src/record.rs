@@ -1,4 +1,4 @@
-//! The recorder as a stage, its thread, and the batches that circulate between it and the readout.
+//! The stage of filter, recorder and subscribers, its thread, and the batches that circulate between it and the readout.
 //!
 //! A fixed number of batches exists; the readout fills one, the recorder writes it and returns it
 //! empty. A batch ends with a whole event, so it may be larger than configured; therefore the bytes
@@ -20,12 +20,14 @@ use fluxline_daq::record::{
     DIRECT_MEMORY_BYTES, Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault,
 };
 
+use crate::events::{EndSubscriptions, Subscribers};
+use crate::filter::{FilterStage, RunSource};
 use crate::monitor::Monitor;
 
 /// An item for the recorder.
 enum Work {
-    /// A source that batches will name.
-    Source(SourceLine),
+    /// A source that batches will name, and the number of its input.
+    Source(SourceLine, u16),
     /// A batch of events that closed.
     Batch(EventBatch, Wanted),
 }
@@ -101,10 +103,20 @@ pub(crate) struct Recorded {
     pub fault: Option<WriteFault>,
 }
 
+/// The places that closed events go to, in turn.
+pub(crate) struct Outlets {
+    /// Decides which events go on.
+    pub filter: FilterStage,
+    /// The files; `None`: nothing is recorded.
+    pub recorder: Option<Recorder>,
+    /// Programs that watch the events.
+    pub subscribers: Subscribers,
+}
+
 /// Starts the recorder's thread; without a recorder, every packet counts as not recorded on
 /// purpose.
 pub(crate) fn start(
-    recorder: Option<Recorder>,
+    outlets: Outlets,
     bounds: BatchBounds,
     core: Option<usize>,
     monitor: Monitor,
@@ -119,7 +131,8 @@ pub(crate) fn start(
         if let Some(core) = core {
             monitor.note(pin::pin_current_thread(core).err());
         }
-        let mut stage = RecordStage { recorder, bounds, monitor };
+        let _ended = EndSubscriptions(outlets.subscribers.clone());
+        let mut stage = RecordStage { outlets, bounds, monitor };
         for work in incoming {
             if let Some(batch) = stage.step(work, clock::now()) {
                 let _ = give_back.send(batch);
@@ -163,41 +176,56 @@ impl RecordQueue {
         self.spare.push(empty);
     }
 
-    /// Names a source before the first batch that has packets of it.
-    pub fn source(&self, line: SourceLine) {
-        let _ = self.work.send(Work::Source(line));
+    /// Names a source of input `input` before the first batch that has packets of it.
+    pub fn source(&self, line: SourceLine, input: u16) {
+        let _ = self.work.send(Work::Source(line, input));
     }
 }
 
 /// The recorder as a stage: lines of sources and batches in, empty batches out.
 struct RecordStage {
-    recorder: Option<Recorder>,
+    outlets: Outlets,
     bounds: BatchBounds,
     monitor: Monitor,
 }
 
 impl RecordStage {
-    /// Writes one item; returns the memory of a batch, empty.
+    /// Takes one item; returns the memory of a batch, empty.
     fn step(&mut self, work: Work, now: Moment) -> Option<EventBatch> {
-        let (mut batch, wanted) = match (work, &mut self.recorder) {
-            (Work::Batch(batch, wanted), _) => (batch, wanted),
-            (Work::Source(line), Some(recorder)) => {
-                self.monitor.note(recorder.write_source(&line).err());
-                return None;
+        match work {
+            Work::Source(line, input) => {
+                self.add_source(&line, input);
+                None
             }
-            (Work::Source(_), None) => return None,
-        };
+            Work::Batch(batch, wanted) => Some(self.take(batch, wanted, now)),
+        }
+    }
+
+    fn add_source(&mut self, line: &SourceLine, input: u16) {
+        let source = RunSource { number: line.source, input, label: line.name.clone() };
+        self.outlets.filter.add_source(&source);
+        self.outlets.subscribers.add_source(&source);
+        if let Some(recorder) = &mut self.outlets.recorder {
+            self.monitor.note(recorder.write_source(line).err());
+        }
+    }
+
+    /// Filters, writes and shows a batch; returns its memory.
+    fn take(&mut self, mut batch: EventBatch, wanted: Wanted, now: Moment) -> EventBatch {
+        self.outlets.filter.apply(&mut batch, &self.monitor);
         let fate = match wanted {
+            _ if batch.is_empty() => BatchFate::Filtered,
             Wanted::Recorded => self.write(&batch, now),
             Wanted::Counted => BatchFate::NotRecorded,
         };
         self.monitor.note_batch(&batch, fate);
+        self.outlets.subscribers.offer(&mut batch, fate);
         batch.clear_to(self.bounds.empty_bytes());
-        Some(batch)
+        batch
     }
 
     fn write(&mut self, batch: &EventBatch, now: Moment) -> BatchFate {
-        let Some(recorder) = &mut self.recorder else { return BatchFate::NotRecorded };
+        let Some(recorder) = &mut self.outlets.recorder else { return BatchFate::NotRecorded };
         let was_recording = *recorder.state() == RecorderState::Recording;
         let result = recorder.write(batch, now);
         self.monitor.publish_recorded(recorder.counts());
@@ -212,7 +240,11 @@ impl RecordStage {
 
     /// Completes the files.
     fn finish(self) -> Recorded {
-        let RecordStage { recorder, monitor, .. } = self;
+        let RecordStage { outlets: Outlets { recorder, subscribers, .. }, monitor, .. } = self;
+        let dropped = subscribers.end();
+        monitor.note((dropped > 0).then(|| {
+            format!("{dropped} events were not shown to a program that was too slow to take them")
+        }));
         let ledger = monitor.recorded_ledger();
         let Some(mut recorder) = recorder else {
             return Recorded { ledger, counts: RecorderCounts::default(), fault: None };

@@ -6,7 +6,9 @@
 //! verdict.
 
 use fluxline_daq::builder::Expectation;
-use fluxline_daq::experiment::{BROKEN, GONE, INPUT_FAULTS, SILENT, accepts};
+use fluxline_daq::experiment::{
+    BROKEN, GONE, INPUT_FAULTS, NOTHING_KEPT, SILENT, UNDECIDED, accepts,
+};
 use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
 
 use crate::silence::{Silence, SilentSource};
@@ -93,6 +95,7 @@ impl Evidence<'_> {
             let broken = remote.senders_broken;
             reasons.push(format!("reliable senders whose retries ran out: {broken}"));
         }
+        reasons.extend(self.filter_reasons());
         if !self.accepts(SILENT) {
             reasons.extend(self.absent_sources());
         }
@@ -105,6 +108,21 @@ impl Evidence<'_> {
             "" => format!("the run finished, but {}.", reasons.join("; ")),
             advice => format!("the run finished, but {}. {advice}", reasons.join("; ")),
         })
+    }
+
+    /// Returns the reasons to look at the filter: it failed, or it kept nothing.
+    fn filter_reasons(&self) -> Vec<String> {
+        let filter = &self.ledger.filter;
+        let mut reasons = Vec::new();
+        if filter.events_undecided > 0 && !self.accepts(UNDECIDED) {
+            let count = filter.events_undecided;
+            reasons.push(format!("the filter failed on {count} events, which are kept and marked"));
+        }
+        let kept = filter.events_kept + filter.events_undecided;
+        if filter.events_filtered > 0 && kept == 0 && !self.accepts(NOTHING_KEPT) {
+            reasons.push(format!("the filter kept none of {} events", filter.events_filtered));
+        }
+        reasons
     }
 
     fn accepts(&self, name: &str) -> bool {

@@ -72,7 +72,8 @@
 //! ```
 //!
 //! Everything here is Linux. System calls and shared memory live in `sys`, the only folder with
-//! unsafe code; all that this crate exports is safe.
+//! unsafe code; all that this crate exports is safe, except the address of a compiled filter
+//! ([`compiled`]).
 #![deny(unsafe_code)]
 
 pub mod clock;
@@ -105,3 +106,4 @@ pub mod xdp;
 pub use fluxline_core::{Moment, Span, fabric};
 #[cfg(not(loom))]
 pub use open::{OpenError, open, open_threads, shm_names, udp_address, xdp_interface};
+pub use sys::compiled;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fluxline_daq::capture::replay::Speed;
 use fluxline_daq::experiment::{
-    self, Events, Experiment, FileList, Pcap, Record, Source, Udp, check_accept,
+    self, Events, Experiment, FileList, Filter, Pcap, Record, Source, Udp, check_accept,
 };
 use fluxline_daq::formats;
 use fluxline_run::Report;
@@ -112,6 +112,7 @@ fn from_flags(
         roce: None,
         pcap: None,
         raw: None,
+        program: None,
         emulator: None,
     };
     let mut sources = Vec::new();
@@ -139,6 +140,7 @@ fn from_flags(
         accept: Vec::new(),
         sources,
         events: Events::default(),
+        filter: Filter::default(),
         record: Record::default(),
     })
 }

@@ -11,6 +11,11 @@ pub const GONE: &str = "producers_gone";
 /// The word for reliable senders whose retries ran out: their counter's name.
 pub const BROKEN: &str = "senders_broken";
 
+/// The word for events on which the filter failed: their counter's name.
+pub const UNDECIDED: &str = "events_undecided";
+/// The word for a filter that rejected every event.
+pub const NOTHING_KEPT: &str = "nothing_kept";
+
 /// Returns true when `accept` has this name.
 #[must_use]
 pub fn accepts(accept: &[String], name: &str) -> bool {
@@ -31,7 +36,14 @@ pub fn check_accept(accept: &[String]) -> Result<(), String> {
 
 fn acceptable() -> impl Iterator<Item = &'static str> {
     let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
-    dropped.map(|row| row.name()).chain([SILENT, INPUT_FAULTS, GONE, BROKEN])
+    dropped.map(|row| row.name()).chain([
+        SILENT,
+        INPUT_FAULTS,
+        GONE,
+        BROKEN,
+        UNDECIDED,
+        NOTHING_KEPT,
+    ])
 }
 
 /// Returns true for the same name. Counters are written with `_`, keys of experiments with `-`:

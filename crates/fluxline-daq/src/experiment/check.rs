@@ -42,6 +42,13 @@ impl Source {
             );
             return Err(Problem::at("shm.ring-bytes", text));
         }
+        if let Some(program) = &self.program
+            && !(1..=65_535).contains(&program.datagram_bytes_max)
+        {
+            let bytes = program.datagram_bytes_max;
+            let text = format!("source `{name}`: datagram-bytes-max = {bytes}; write 1 to 65535.");
+            return Err(Problem::at("program.datagram-bytes-max", text));
+        }
         if let Some(roce) = &self.roce {
             roce.check(name).map_err(|text| Problem::at("roce", text))?;
         }

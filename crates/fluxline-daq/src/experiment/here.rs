@@ -7,7 +7,13 @@ use fluxline_packet::{Description, nearest};
 
 use super::problem::Problem;
 use super::{Experiment, Source};
+use crate::filter::{FilterInput, KeepExpression};
 use crate::formats;
+
+/// Returns the sentence on a mistake in the expression of the filter.
+pub fn keep_sentence(error: &str) -> String {
+    format!("[filter] keep, {}.", error.trim_end_matches('.'))
+}
 
 /// An address that a source listens on.
 struct Listen<'a> {
@@ -23,7 +29,21 @@ impl Experiment {
         for (number, source) in self.sources.iter().enumerate() {
             source.check_format().map_err(|problem| problem.below(&format!("source.{number}")))?;
         }
-        Ok(())
+        self.check_filter()
+    }
+
+    /// Checks the expression of the filter against the descriptions.
+    fn check_filter(&self) -> Result<(), Problem> {
+        let Some(keep) = &self.filter.keep else { return Ok(()) };
+        let formats = self.sources.iter().map(|of| formats::load(&of.format, &of.parameters));
+        // A fault in a description is reported with its own lines later.
+        let Ok(formats) = formats.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
+        let pairs = self.sources.iter().zip(&formats);
+        let inputs: Vec<_> = pairs
+            .map(|(of, format)| FilterInput { name: &of.name, description: &format.description })
+            .collect();
+        let checked = KeepExpression::compile(keep, &inputs);
+        checked.map(drop).map_err(|error| Problem::at("filter.keep", keep_sentence(&error)))
     }
 
     fn check_cores(&self, cores: &[usize]) -> Result<(), Problem> {

@@ -12,9 +12,12 @@ mod roce;
 mod tests;
 mod words;
 
-pub use accept::{BROKEN, GONE, INPUT_FAULTS, SILENT, accepts, check_accept};
+pub use accept::{
+    BROKEN, GONE, INPUT_FAULTS, NOTHING_KEPT, SILENT, UNDECIDED, accepts, check_accept,
+};
 pub use check::check_seconds;
 pub use file_list::FileList;
+pub use here::keep_sentence;
 pub use model::*;
 pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
@@ -77,7 +80,7 @@ impl Experiment {
         check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;
         if self.sources.is_empty() {
             let text = "there is no source; write a [[source]] table with a `format` and one of \
-                        `udp`, `shm`, `roce`, `pcap`, `raw`, `emulator`.";
+                        `udp`, `shm`, `roce`, `pcap`, `raw`, `program`, `emulator`.";
             return Err(Problem::at("", text));
         }
         for (number, source) in self.sources.iter().enumerate() {
@@ -87,6 +90,7 @@ impl Experiment {
                 source.roce.is_some(),
                 source.pcap.is_some(),
                 source.raw.is_some(),
+                source.program.is_some(),
                 source.emulator.is_some(),
             ]
             .into_iter()
@@ -97,7 +101,7 @@ impl Experiment {
                 let text = format!(
                     "source `{name}` has {count} links; write exactly one of [source.udp], \
                      [source.shm], [source.roce], [source.pcap], [source.raw], \
-                     [source.emulator]."
+                     [source.program], [source.emulator]."
                 );
                 return Err(Problem::at(table, text));
             }

@@ -42,9 +42,21 @@ pub struct Experiment {
     /// Rules that make events of packets.
     #[serde(default)]
     pub events: Events,
+    /// The choice of the events to record.
+    #[serde(default)]
+    pub filter: Filter,
     /// The recorded files.
     #[serde(default)]
     pub record: Record,
+}
+
+/// The choice of the events to record.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Filter {
+    /// An expression over the event and the fields of its packets; events for which it is false are
+    /// not recorded.
+    pub keep: Option<String>,
 }
 
 /// A source of packets: one link, one description.
@@ -73,6 +85,8 @@ pub struct Source {
     pub pcap: Option<Pcap>,
     /// A file of raw payloads.
     pub raw: Option<Raw>,
+    /// The program that started the run pushes packets.
+    pub program: Option<Program>,
     /// Emulated sensors.
     pub emulator: Option<Emulator>,
 }
@@ -161,6 +175,23 @@ pub enum OnRingFull {
     Wait,
     /// Read and count them, so that later ones are fresh.
     Drop,
+}
+
+/// Packets that the program pushes which started the run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Program {
+    /// Largest packet \[byte\].
+    pub datagram_bytes_max: usize,
+    /// Behaviour when the push ring is full.
+    pub on_ring_full: OnRingFull,
+}
+
+impl Default for Program {
+    fn default() -> Program {
+        let datagram_bytes_max = datagram_bytes_max();
+        Program { datagram_bytes_max, on_ring_full: OnRingFull::Wait }
+    }
 }
 
 /// A capture file.

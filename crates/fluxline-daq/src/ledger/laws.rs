@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, RemoteWriteCounters};
+use super::{FilterCounters, Ledger, RemoteWriteCounters};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `builder` and `truth`, each summed over all of its kind.
+/// `remote`, `source`, `builder`, `filter` and `truth`, each summed over all of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// The law in words.
@@ -30,6 +30,8 @@ pub enum Needs {
     Truth,
     /// An input that peers write into memory.
     RemoteWrites,
+    /// A filter that has decided on an event.
+    Filter,
 }
 
 /// The result of a law.
@@ -59,6 +61,7 @@ pub const LAWS: &[Law] = &[
         right: &[
             "source.recorded",
             "source.not_recorded",
+            "source.filtered",
             "source.duplicate",
             "source.event_duplicate",
             "source.late",
@@ -120,10 +123,21 @@ pub const LAWS: &[Law] = &[
         needs: Needs::Nothing,
     },
     Law {
-        name: "in events + late = recorded + not written + not to be recorded",
+        name: "in events + late = recorded + not written + not to be recorded + filtered",
         left: &["source.in_complete", "source.in_incomplete", "source.in_late"],
-        right: &["source.recorded", "source.write_failed", "source.not_recorded"],
+        right: &[
+            "source.recorded",
+            "source.write_failed",
+            "source.not_recorded",
+            "source.filtered",
+        ],
         needs: Needs::Nothing,
+    },
+    Law {
+        name: "closed events = kept by the filter + filtered + undecided",
+        left: &["builder.events_complete", "builder.events_incomplete", "builder.events_stopped"],
+        right: &["filter.events_kept", "filter.events_filtered", "filter.events_undecided"],
+        needs: Needs::Filter,
     },
     Law {
         name: "sent = datagrams + dropped by the kernel at the socket + dropped elsewhere",
@@ -168,11 +182,13 @@ impl Ledger {
     #[must_use]
     pub fn check(&self) -> Vec<LawResult> {
         let remote = self.remote_totals() != RemoteWriteCounters::default();
+        let filter = self.filter != FilterCounters::default();
         LAWS.iter()
             .filter(|law| match law.needs {
                 Needs::Nothing => true,
                 Needs::Truth => self.truth.is_some(),
                 Needs::RemoteWrites => remote,
+                Needs::Filter => filter,
             })
             .map(|law| LawResult {
                 name: law.name.to_owned(),
@@ -200,6 +216,7 @@ impl Ledger {
             "remote" => self.remote_totals().rows().find(|row| row.0.name == name).map(|row| row.1),
             "source" => source.rows().find(|row| row.0.name == name).map(|row| row.1),
             "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "filter" => self.filter.rows().find(|row| row.0.name == name).map(|row| row.1),
             "host" => self.host.rows().find(|row| row.0.name == name).map(|row| row.1),
             "truth" => {
                 let truth = self.truth.as_ref()?;

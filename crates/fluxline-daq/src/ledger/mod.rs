@@ -16,11 +16,12 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::builder::{Amendment, SourceSummary};
-use crate::event::EventBatch;
+use crate::event::{EventBatch, PacketRow};
 use crate::missing_range::MissingRange;
 
 pub use crate::counters::{
-    BuilderCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
+    BuilderCounters, FilterCounters, HostCounters, InputCounters, RemoteWriteCounters,
+    SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
 pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
@@ -39,6 +40,8 @@ pub struct Ledger {
     pub host: HostCounters,
     /// Counters of the event builder.
     pub builder: BuilderCounters,
+    /// Counters of the filter.
+    pub filter: FilterCounters,
     /// The reasons why packets were rejected.
     pub rejects: Vec<RejectEntry>,
     /// An emulator's counts of sent packets.
@@ -134,12 +137,19 @@ pub enum BatchFate {
     Failed,
     /// It was not meant to be written.
     NotRecorded,
+    /// The filter rejected it.
+    Filtered,
 }
 
 impl Ledger {
     /// Adds the fate of a batch that was given to the recorder. Cost: one pass over its rows.
     pub fn note_batch(&mut self, batch: &EventBatch, fate: BatchFate) {
-        for row in &batch.packets {
+        self.note_packets(&batch.packets, fate);
+    }
+
+    /// Adds the fate of some packets of a batch.
+    pub fn note_packets(&mut self, packets: &[PacketRow], fate: BatchFate) {
+        for row in packets {
             let counters = &mut self.source(row.source).counters;
             match fate {
                 BatchFate::Recorded => {
@@ -148,6 +158,7 @@ impl Ledger {
                 }
                 BatchFate::Failed => counters.write_failed += 1,
                 BatchFate::NotRecorded => counters.not_recorded += 1,
+                BatchFate::Filtered => counters.filtered += 1,
             }
         }
     }

@@ -34,6 +34,8 @@ pub enum Fate {
     Duplicate,
     /// Not in the files: the experiment records nothing.
     Unwanted,
+    /// Not in the files: the experiment's filter rejected their event.
+    Filtered,
     /// Not in the files.
     Dropped,
 }
@@ -59,6 +61,7 @@ const fn frames(counter: &'static str, words: &'static str) -> OutcomeRow {
 pub const OUTCOMES: &[OutcomeRow] = &[
     datagrams("source.recorded", "recorded", Fate::Recorded),
     datagrams("source.not_recorded", "counted only", Fate::Unwanted),
+    datagrams("source.filtered", "filtered", Fate::Filtered),
     datagrams("source.duplicate", "duplicate", Fate::Duplicate),
     datagrams("source.event_duplicate", "duplicate in its event", Fate::Duplicate),
     datagrams("source.late", "too old", Fate::Dropped),
@@ -151,6 +154,9 @@ impl Ledger {
         if sum(Fate::Unwanted) > 0 {
             let _ = write!(out, ", {} counted only", sum(Fate::Unwanted));
         }
+        if sum(Fate::Filtered) > 0 {
+            let _ = write!(out, ", {} filtered", sum(Fate::Filtered));
+        }
         if sum(Fate::Duplicate) > 0 {
             let _ = write!(out, ", {}", of_unit(sum(Fate::Duplicate), "duplicate"));
         }
@@ -193,7 +199,23 @@ impl Ledger {
         let late = self.source_totals().in_late;
         let late =
             if late > 0 { format!(", {}", of_unit(late, "late fragment")) } else { String::new() };
-        format!("Events: {events}, {incomplete} incomplete{late}")
+        format!("Events: {events}, {incomplete} incomplete{late}{}", self.filter_words())
+    }
+
+    /// Returns the filter's share of the sentence on events; empty without a filter.
+    fn filter_words(&self) -> String {
+        let filter = &self.filter;
+        let undecided = match filter.events_undecided {
+            0 => String::new(),
+            count => format!(", failed on {count} (kept)"),
+        };
+        match filter.events_kept + filter.events_filtered + filter.events_undecided {
+            0 => String::new(),
+            _ => format!(
+                "; the filter kept {}, rejected {}{undecided}",
+                filter.events_kept, filter.events_filtered
+            ),
+        }
     }
 
     /// Returns the number of closed events.

@@ -6,8 +6,8 @@ use fluxline_core::counters::{Merge, Row};
 use fluxline_core::fabric::WorkCounters;
 
 use super::{
-    BuilderCounters, Counted, Fate, HostCounters, InputCounters, LAWS, Needs, OUTCOMES,
-    RemoteWriteCounters, SourceCounters,
+    BuilderCounters, Counted, Fate, FilterCounters, HostCounters, InputCounters, LAWS, Needs,
+    OUTCOMES, RemoteWriteCounters, SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.
@@ -28,6 +28,8 @@ pub fn counters_page() -> String {
     page_section(&mut out, "Remote writes", about, RemoteWriteCounters::ROWS);
     page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
+    let about = "One set per run with a filter ([filters.md](filters.md)).";
+    page_section(&mut out, "Filter", about, FilterCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
     let about =
         "One set per node of a link, for programs that use it directly (`Fabric::counters`).";
@@ -47,6 +49,7 @@ fn law_section(out: &mut String) {
             Needs::Nothing => "always",
             Needs::Truth => "where an emulator says what it sent",
             Needs::RemoteWrites => "where peers write into memory",
+            Needs::Filter => "with a filter",
         };
         let (left, right) = (law.left.join(" + "), law.right.join(" + "));
         let _ = writeln!(out, "| {} | `{left}` = `{right}` | {when} |", law.name);
@@ -66,6 +69,7 @@ fn outcome_section(out: &mut String) {
             (Fate::Recorded, _) => "yes",
             (Fate::Duplicate, _) => "yes, by another packet",
             (Fate::Unwanted, _) => "no: nothing is recorded",
+            (Fate::Filtered, _) => "no: the filter rejected their event",
             (Fate::Dropped, Counted::Datagrams) => "no",
             (Fate::Dropped, Counted::Frames) => "no; these frames never became a datagram",
         };

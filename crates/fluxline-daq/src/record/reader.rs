@@ -277,7 +277,7 @@ fn in_memory(rows: &EventBatch) -> Result<Vec<RecordBatch>, String> {
         batches.push(batch);
         Ok::<(), RowFault>(())
     })
-    .map_err(|fault| format!("its late fragments cannot be joined ({fault:?})"))?;
+    .map_err(|fault| format!("its rows do not fit into a batch ({fault:?})"))?;
     Ok(batches)
 }
 
@@ -303,6 +303,17 @@ pub(super) fn explain(file: &Path, fault: ScanFault) -> ReadError {
 }
 
 impl RecordedBatch {
+    /// Returns rows as if they had been recorded and read; in pieces, if they are too many for
+    /// one.
+    ///
+    /// # Errors
+    /// A sentence, where one event alone is too large for a batch.
+    pub fn of_events(rows: &EventBatch) -> Result<Vec<RecordedBatch>, String> {
+        let place = Place { file: 0, start: 0 };
+        let recorded = |record_batch| RecordedBatch { number: 0, place, record_batch };
+        Ok(in_memory(rows)?.into_iter().map(recorded).collect())
+    }
+
     /// Returns its number in the run, from 0.
     #[must_use]
     pub fn number(&self) -> u64 {

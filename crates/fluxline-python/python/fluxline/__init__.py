@@ -1,6 +1,6 @@
 """Fluxline: data acquisition over real and simulated links.
 
-Run reads recorded runs as Arrow tables and NumPy arrays. open() opens a node on a link. simulate()
+acquire() starts an acquisition. Run reads recorded runs as Arrow tables and NumPy arrays. open() opens a node on a link. simulate()
 and bench() return tables that are ready to plot. docs/python.md of the project is the manual.
 """
 
@@ -15,6 +15,14 @@ from fluxline._fluxline import (
     Schema,
     Sender,
     Task,
+)
+from fluxline.acquire import (
+    EVENT_DTYPE,
+    PACKET_DTYPE,
+    Acquisition,
+    Events,
+    acquire,
+    each_event,
 )
 from fluxline.errors import (
     BenchError,
@@ -35,10 +43,14 @@ from fluxline.simulated import Simulation, simulate
 from fluxline.tables import Table
 
 __all__ = [
+    "EVENT_DTYPE",
+    "PACKET_DTYPE",
+    "Acquisition",
     "Batch",
     "BenchError",
     "Completion",
     "Endpoint",
+    "Events",
     "Error",
     "Full",
     "Gone",
@@ -62,7 +74,9 @@ __all__ = [
     "Task",
     "Timeout",
     "__version__",
+    "acquire",
     "bench",
+    "each_event",
     "open",
     "simulate",
 ]

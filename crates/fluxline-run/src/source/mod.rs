@@ -4,6 +4,7 @@
 mod end;
 mod file;
 mod paced;
+pub(crate) mod program;
 mod push;
 mod retries;
 mod roce;
@@ -29,6 +30,7 @@ use crate::ring::InputRing;
 use crate::stop::Stop;
 
 pub(crate) use end::InputEnd;
+use program::FeedHandle;
 use sensors::Sensors;
 
 /// Fills a ring, or serves the peers that fill it.
@@ -51,6 +53,8 @@ pub(crate) struct OpenInput {
     pub drawn_key: Option<u64>,
     /// The configured traffic; zero where it is not known.
     pub expected: ExpectedTraffic,
+    /// The end for the program that fills it.
+    pub feeder: Option<FeedHandle>,
     core: Option<usize>,
     ring: InputRing,
     feed: Box<dyn Feed>,
@@ -75,6 +79,9 @@ pub(crate) fn open(source: &Source, format: &LoadedFormat) -> Result<OpenInput, 
             Some(push) => roce_push::open(source, roce, push),
             None => roce::open(source, roce),
         };
+    }
+    if let Some(program) = &source.program {
+        return program::open(source, program);
     }
     if let Some(emulator) = &source.emulator {
         let sensors = Sensors::new(&source.name, emulator, format)?;
@@ -109,6 +116,7 @@ impl OpenInput {
             warnings: Vec::new(),
             drawn_key: None,
             expected: ExpectedTraffic::default(),
+            feeder: None,
             core: source.core,
             ring,
             feed: Box::new(feed),

@@ -7,6 +7,7 @@ pub(crate) mod allocations;
 pub(crate) mod bare;
 #[cfg(not(loom))]
 pub(crate) mod bpf;
+pub mod compiled;
 pub(crate) mod dir;
 #[cfg(not(loom))]
 pub mod ethtool;

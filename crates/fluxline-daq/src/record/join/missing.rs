@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use crate::event::UNDECIDED;
+
 /// The mark of a text that was cut.
 const CUT: char = '…';
 
@@ -175,9 +177,10 @@ impl Missing {
         });
     }
 
-    /// Returns true when nothing is missing.
+    /// Returns true when nothing is missing. The mark of a filter that failed says nothing about
+    /// that.
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.iter().all(|item| matches!(item, Item::Other(text) if text == UNDECIDED))
     }
 
     /// Returns the text.
@@ -260,6 +263,15 @@ mod tests {
         let mut cut = parse("board=1: lost; …");
         cut.came("board=1");
         assert!(!cut.is_empty(), "what was cut is not known");
+    }
+
+    #[test]
+    fn the_mark_of_a_filter_that_failed_stays_and_hides_nothing() {
+        let mut missing = parse("board=1: lost; filter: no decision");
+        assert!(!missing.is_empty());
+        missing.came("board=1");
+        assert!(missing.is_empty());
+        assert_eq!(missing.to_text(), "filter: no decision");
     }
 
     #[test]

@@ -114,6 +114,25 @@ impl TypedBatches {
         }
     }
 
+    /// Decodes events of a running acquisition instead of those in the files; events are numbered
+    /// from 0. Their sources must have been in the run folder when the run was opened.
+    ///
+    /// # Errors
+    /// [`TypedError::Assembly`]: a defect.
+    pub fn decode(&mut self, events: &RecordedBatch) -> Result<Vec<RecordBatch>, TypedError> {
+        self.first_event = 0;
+        let taken = self.take(events).and_then(|()| match &mut self.decoder {
+            Some(decoder) => decoder.flush(),
+            None => Ok(None),
+        });
+        let last = taken.map_err(|error| TypedError::Assembly {
+            table: self.plan.name.clone(),
+            reason: error.to_string(),
+        })?;
+        self.ready.extend(last);
+        Ok(self.ready.drain(..).collect())
+    }
+
     fn take(&mut self, batch: &RecordedBatch) -> Result<(), ArrowError> {
         let wanted = self.filter.of(batch, self.first_event);
         let rows = PacketRows::of(batch, self.first_event);

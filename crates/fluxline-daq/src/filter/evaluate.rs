@@ -1,0 +1,381 @@
+//! Evaluates a compiled expression over one event.
+
+use std::cmp::Ordering;
+
+use fluxline_packet::decode;
+
+use super::compile::{Compiled, Expression, OverPackets, OverSamples, TypePlan};
+use super::load::Access;
+use super::names::{Aggregate, EventName, PacketName};
+use super::sweep;
+use super::value::{NO_TEXT, Value};
+use super::{KeepExpression, KnownSource};
+use crate::event::{EventView, PacketRow};
+
+/// Returns true when the expression is true for the event.
+pub(super) fn keeps(keep: &KeepExpression, event: &EventView<'_>) -> bool {
+    let scope = EventScope { keep, event };
+    scope.value(&keep.compiled.root).is_true()
+}
+
+/// An event.
+struct EventScope<'a> {
+    keep: &'a KeepExpression,
+    event: &'a EventView<'a>,
+}
+
+impl<'a> EventScope<'a> {
+    fn compiled(&self) -> &'a Compiled {
+        &self.keep.compiled
+    }
+
+    fn value(&self, expression: &Expression) -> Value {
+        match expression {
+            Expression::Constant(value) => *value,
+            Expression::Event(name) => self.property(*name),
+            Expression::Aggregate(number) => self.aggregate(&self.compiled().aggregates[*number]),
+            Expression::Binary(operator, left, right) => {
+                operate(*operator, left, right, &|of| self.value(of))
+            }
+            Expression::Not(of) => Value::of_bool(!self.value(of).is_true()),
+            Expression::Negative(of) => self.value(of).negated(),
+            Expression::Magnitude(of) => self.value(of).magnitude(),
+            // These are rejected when the expression is compiled.
+            Expression::Packet(_) | Expression::Field(_) => Value::Absent,
+        }
+    }
+
+    fn property(&self, name: EventName) -> Value {
+        let EventView { row, packets, bytes } = self.event;
+        match name {
+            EventName::Key => row.key.map_or(Value::Absent, |key| Value::Integer(key.into())),
+            EventName::Generation => Value::Integer(row.generation.into()),
+            EventName::Status => Value::Text(row.status as u32),
+            EventName::Complete => Value::of_bool(row.status.as_str() == "complete"),
+            EventName::Packets => Value::Integer(packets.len() as i128),
+            EventName::Sources => Value::Integer(self.sources().into()),
+            EventName::Bytes => Value::Integer(bytes.len() as i128),
+            EventName::DurationNs => Value::Integer(row.last.since(row.first).as_ns().into()),
+            EventName::TimeNs => Value::Integer(row.first.as_ns().into()),
+        }
+    }
+
+    fn sources(&self) -> u32 {
+        let mut seen = Vec::new();
+        self.event.packets.iter().for_each(|packet| note_source(&mut seen, packet.source));
+        seen.len() as u32
+    }
+
+    fn aggregate(&self, of: &OverPackets) -> Value {
+        let mut sum = Sum::new(of.aggregate);
+        let mut sources = Vec::new();
+        let inputs = &self.compiled().inputs;
+        for (row, bytes) in self.event.each_packet() {
+            let known = self.keep.sources.get(row.source as usize).copied();
+            let known = known.unwrap_or(KnownSource { input: u16::MAX, label: NO_TEXT });
+            let input = inputs.get(usize::from(known.input));
+            let plan = input.and_then(|input| input.types.get(usize::from(row.packet_type)));
+            let (Some(input), Some(plan)) = (input, plan) else { continue };
+            if of.needed.iter().any(|field| plan.fields[*field].is_none()) {
+                continue;
+            }
+            let packet =
+                PacketScope { event: self, row, bytes, plan, known, input_name: input.name };
+            let taken = packet.add_to(of, &mut sum);
+            if taken {
+                note_source(&mut sources, row.source);
+            }
+            if sum.is_decided() {
+                break;
+            }
+        }
+        match of.aggregate {
+            Aggregate::Sources => Value::Integer(sources.len() as i128),
+            _ => sum.value(),
+        }
+    }
+}
+
+/// Events have few sources, so a list is faster than a set.
+fn note_source(seen: &mut Vec<u32>, source: u32) {
+    if !seen.contains(&source) {
+        seen.push(source);
+    }
+}
+
+/// Returns the result of an operator; `&&` and `||` evaluate the right operand only if they must.
+fn operate(
+    operator: fluxline_packet::expression::Binary,
+    left: &Expression,
+    right: &Expression,
+    value: &dyn Fn(&Expression) -> Value,
+) -> Value {
+    use fluxline_packet::expression::Binary;
+    let left = value(left);
+    match operator {
+        Binary::BothTrue if !left.is_true() => Value::of_bool(false),
+        Binary::AnyTrue if left.is_true() => Value::of_bool(true),
+        _ => Value::binary(operator, left, value(right)),
+    }
+}
+
+/// A packet of an event.
+pub(super) struct PacketScope<'a> {
+    event: &'a EventScope<'a>,
+    row: &'a PacketRow,
+    bytes: &'a [u8],
+    plan: &'a TypePlan,
+    known: KnownSource,
+    input_name: u32,
+}
+
+/// Values of a packet that its samples share.
+struct PacketValues<'a> {
+    packet: &'a PacketScope<'a>,
+    /// The values of the aggregates over its samples.
+    inner: Vec<Value>,
+    /// The decoded header, where a field needs it.
+    header: Vec<decode::Value<'a>>,
+}
+
+/// One sample, or none for expressions over the packet alone.
+#[derive(Clone, Copy)]
+struct Sample<'a> {
+    bytes: &'a [u8],
+    decoded: &'a [decode::Value<'a>],
+}
+
+impl Sample<'_> {
+    const NONE: Sample<'static> = Sample { bytes: &[], decoded: &[] };
+}
+
+impl<'a> PacketScope<'a> {
+    /// Returns the payload: the bytes of the samples.
+    pub fn payload(&self) -> &'a [u8] {
+        let start = self.row.payload_start as usize;
+        let payload = self.bytes.get(start..).unwrap_or_default();
+        payload.get(..self.row.payload_bytes as usize).unwrap_or(payload)
+    }
+
+    /// Returns the place of a field.
+    pub fn access(&self, field: usize) -> Option<Access> {
+        self.plan.fields[field]
+    }
+
+    /// Returns the size of every sample, where it is fixed \[byte\].
+    pub fn sample_bytes(&self) -> Option<usize> {
+        self.plan.sample_bytes
+    }
+
+    /// Adds the packet, or each of its samples; returns true when a value of them was true.
+    fn add_to(&self, of: &OverPackets, sum: &mut Sum) -> bool {
+        let before = std::mem::take(&mut sum.any_true);
+        if !(of.inner.is_empty() && sweep::add(self, &of.body, sum)) {
+            let header = self.header(&of.needed);
+            let inner = of.inner.iter().map(|inner| self.over_samples(inner, &header)).collect();
+            let values = PacketValues { packet: self, inner, header };
+            values.add_each(&of.direct, &of.body, sum);
+        }
+        let is_true = sum.any_true;
+        sum.any_true |= before;
+        is_true
+    }
+
+    fn over_samples(&self, of: &OverSamples, header: &[decode::Value<'a>]) -> Value {
+        let mut sum = Sum::new(of.aggregate);
+        if !sweep::add(self, &of.body, &mut sum) {
+            let header = header.to_vec();
+            let values = PacketValues { packet: self, inner: Vec::new(), header };
+            values.add_each(&of.fields, &of.body, &mut sum);
+        }
+        sum.value()
+    }
+
+    fn header(&self, fields: &[usize]) -> Vec<decode::Value<'a>> {
+        let is_decoded =
+            |field: &usize| matches!(self.plan.fields[*field], Some(Access::DecodedHeader(_)));
+        let mut values = Vec::new();
+        if fields.iter().any(is_decoded) {
+            self.plan.packet.decode_header(self.bytes, 0, &mut values);
+        }
+        values
+    }
+
+    fn property(&self, name: PacketName) -> Value {
+        match name {
+            PacketName::Source => Value::Text(self.known.label),
+            PacketName::Input => Value::Text(self.input_name),
+            PacketName::Type => Value::Text(self.plan.name),
+            PacketName::Bytes => Value::Integer(self.row.bytes.into()),
+            PacketName::PayloadBytes => Value::Integer(self.row.payload_bytes.into()),
+            PacketName::Sequence => {
+                self.row.sequence.map_or(Value::Absent, |number| Value::Integer(number.into()))
+            }
+            PacketName::Part => Value::Integer(self.row.part.into()),
+        }
+    }
+}
+
+impl PacketValues<'_> {
+    /// Adds the value of each sample if one of the fields is of samples, else the packet's.
+    fn add_each(&self, fields: &[usize], body: &Expression, sum: &mut Sum) {
+        let accesses = || fields.iter().filter_map(|field| self.packet.access(*field));
+        if !accesses().any(Access::is_of_samples) {
+            return sum.add(self.value(body, Sample::NONE));
+        }
+        let payload = self.packet.payload();
+        let is_decoded = accesses().any(|of| matches!(of, Access::DecodedSample(_)));
+        match self.packet.sample_bytes() {
+            Some(bytes) if !is_decoded => {
+                for bytes in payload.chunks_exact(bytes) {
+                    sum.add(self.value(body, Sample { bytes, decoded: &[] }));
+                }
+            }
+            _ => self.add_decoded(payload, body, sum),
+        }
+    }
+
+    fn add_decoded(&self, payload: &[u8], body: &Expression, sum: &mut Sum) {
+        let mut samples = self.packet.plan.packet.records_in(payload);
+        let mut start = payload.len();
+        let mut decoded = Vec::new();
+        while samples.decode_next(&mut decoded) {
+            let rest = samples.remainder();
+            let bytes = &payload[payload.len() - start..payload.len() - rest];
+            start = rest;
+            sum.add(self.value(body, Sample { bytes, decoded: &decoded }));
+        }
+    }
+
+    fn value(&self, expression: &Expression, sample: Sample<'_>) -> Value {
+        match expression {
+            Expression::Constant(value) => *value,
+            Expression::Event(name) => self.packet.event.property(*name),
+            Expression::Packet(name) => self.packet.property(*name),
+            Expression::Field(field) => self.field(*field, sample),
+            Expression::Aggregate(number) => {
+                self.inner.get(*number).copied().unwrap_or(Value::Absent)
+            }
+            Expression::Not(of) => Value::of_bool(!self.value(of, sample).is_true()),
+            Expression::Negative(of) => self.value(of, sample).negated(),
+            Expression::Magnitude(of) => self.value(of, sample).magnitude(),
+            Expression::Binary(operator, left, right) => {
+                operate(*operator, left, right, &|of| self.value(of, sample))
+            }
+        }
+    }
+
+    fn field(&self, field: usize, sample: Sample<'_>) -> Value {
+        let decoded = |values: &[decode::Value<'_>], id: usize| {
+            values.get(id).map_or(Value::Absent, Value::of_decoded)
+        };
+        match self.packet.access(field) {
+            Some(Access::Header(fixed)) => fixed.read(self.packet.bytes),
+            Some(Access::DecodedHeader(id)) => decoded(&self.header, id),
+            Some(Access::Sample(fixed)) => fixed.read(sample.bytes),
+            Some(Access::DecodedSample(id)) => decoded(sample.decoded, id),
+            None => Value::Absent,
+        }
+    }
+}
+
+/// Collects the values of an aggregate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    aggregate: Aggregate,
+    /// The sum or the extreme so far.
+    so_far: Value,
+    /// Values that are numbers, or that are true for `count`.
+    count: u64,
+    any_true: bool,
+    all_true: bool,
+}
+
+impl Sum {
+    pub fn new(aggregate: Aggregate) -> Sum {
+        let so_far = match aggregate {
+            Aggregate::Sum | Aggregate::Mean => Value::Integer(0),
+            _ => Value::Absent,
+        };
+        Sum { aggregate, so_far, count: 0, any_true: false, all_true: true }
+    }
+
+    /// Adds one value.
+    #[inline]
+    pub fn add(&mut self, value: Value) {
+        match self.aggregate {
+            Aggregate::Any | Aggregate::All | Aggregate::Count | Aggregate::Sources => {
+                self.add_truths(1, u64::from(value.is_true()));
+            }
+            Aggregate::Minimum => self.so_far = self.so_far.extreme(value, Ordering::Less),
+            Aggregate::Maximum => self.so_far = self.so_far.extreme(value, Ordering::Greater),
+            Aggregate::Sum | Aggregate::Mean => {
+                if value != Value::Absent {
+                    let add = fluxline_packet::expression::Binary::Add;
+                    self.so_far = Value::binary(add, self.so_far, value);
+                    self.count += 1;
+                }
+            }
+        }
+    }
+
+    /// Adds `of` truth values, of which `count` are true.
+    pub fn add_truths(&mut self, of: u64, count: u64) {
+        self.count += count;
+        self.any_true |= count > 0;
+        self.all_true &= count == of;
+    }
+
+    /// Adds `count` numbers with this sum, least and greatest.
+    pub fn add_numbers(&mut self, numbers: &Numbers) {
+        match self.aggregate {
+            _ if numbers.count == 0 => {}
+            Aggregate::Minimum => self.add(Value::Integer(numbers.least)),
+            Aggregate::Maximum => self.add(Value::Integer(numbers.greatest)),
+            Aggregate::Sum | Aggregate::Mean => {
+                self.add(Value::Integer(numbers.sum));
+                self.count += numbers.count - 1;
+            }
+            _ => self.add_truths(numbers.count, numbers.count - numbers.zeros),
+        }
+    }
+
+    /// Returns true for the aggregates that ask if values are true.
+    pub fn is_of_truths(&self) -> bool {
+        use Aggregate::{All, Any, Count, Sources};
+        matches!(self.aggregate, Any | All | Count | Sources)
+    }
+
+    /// Returns true when more values do not change the result.
+    fn is_decided(&self) -> bool {
+        match self.aggregate {
+            Aggregate::Any => self.any_true,
+            Aggregate::All => !self.all_true,
+            _ => false,
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self.aggregate {
+            Aggregate::Any => Value::of_bool(self.any_true),
+            Aggregate::All => Value::of_bool(self.all_true),
+            Aggregate::Count | Aggregate::Sources => Value::Integer(self.count.into()),
+            Aggregate::Mean if self.count == 0 => Value::Absent,
+            Aggregate::Mean => match self.so_far.float() {
+                Some(sum) => Value::Float(sum / self.count as f64),
+                None => Value::Absent,
+            },
+            Aggregate::Sum | Aggregate::Minimum | Aggregate::Maximum => self.so_far,
+        }
+    }
+}
+
+/// Integers in short.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub count: u64,
+    pub zeros: u64,
+    pub sum: i128,
+    pub least: i128,
+    pub greatest: i128,
+}

@@ -1,0 +1,126 @@
+//! The stage between builder and recorder: filters in turn, then late fragments.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fluxline_daq::event::{EventBatch, EventRow, EventStatus, UNDECIDED};
+use fluxline_daq::ledger::FilterCounters;
+
+use super::rejected::RejectedEvents;
+use super::{Decision, Decisions, Filter, RunSource, panic_words};
+use crate::monitor::Monitor;
+
+/// Most reasons of failure that become notes.
+const NOTES_MAX: usize = 5;
+
+/// Applies the filters of a run.
+#[derive(Default)]
+pub(crate) struct FilterStage {
+    /// The experiment's expression first, then the program's function.
+    filters: Vec<Box<dyn Filter>>,
+    rejected: RejectedEvents,
+    decisions: Decisions,
+    /// For each row that is left: a filter failed on it.
+    undecided: Vec<bool>,
+    /// For each row: it stays.
+    stays: Vec<bool>,
+    notes: usize,
+}
+
+impl FilterStage {
+    /// Makes a stage of these filters; without any, every event is kept and nothing is counted.
+    pub fn new(filters: Vec<Box<dyn Filter>>) -> FilterStage {
+        FilterStage { filters, ..FilterStage::default() }
+    }
+
+    /// Takes note of a source.
+    pub fn add_source(&mut self, source: &RunSource) {
+        self.filters.iter_mut().for_each(|filter| filter.add_source(source));
+    }
+
+    /// Removes the events that a filter rejects, and counts them in the ledger of `monitor`.
+    pub fn apply(&mut self, batch: &mut EventBatch, monitor: &Monitor) {
+        if self.filters.is_empty() {
+            return;
+        }
+        let mut counters = FilterCounters::default();
+        self.undecided.clear();
+        self.undecided.resize(batch.events.len(), false);
+        let mut filters = std::mem::take(&mut self.filters);
+        for filter in &mut filters {
+            self.ask(&mut **filter, batch, monitor);
+            counters.events_filtered += self.remove_rejected(batch, monitor);
+        }
+        self.filters = filters;
+        counters.late_filtered = self.remove_late(batch, monitor);
+        counters.events_undecided =
+            self.undecided.iter().filter(|undecided| **undecided).count() as u64;
+        let events = batch.events.iter().filter(|row| !is_late(row)).count() as u64;
+        counters.events_kept = events - counters.events_undecided;
+        if counters.events_undecided > 0 {
+            batch.add_to_missing(&self.undecided, UNDECIDED);
+        }
+        monitor.note_filter(&counters);
+    }
+
+    /// Asks one filter for its decisions.
+    fn ask(&mut self, filter: &mut dyn Filter, batch: &EventBatch, monitor: &Monitor) {
+        let decisions = &mut self.decisions;
+        decisions.begin(batch.events.len());
+        let decided = catch_unwind(AssertUnwindSafe(|| filter.decide(batch, decisions)));
+        if let Err(panic) = decided {
+            // The rows may have been changed, so all of them are set anew.
+            decisions.begin(batch.events.len());
+            decisions.fail_all(|| panic_words(&*panic));
+        }
+        if let Some(reason) = decisions.reason.take().filter(|_| self.notes < NOTES_MAX) {
+            self.notes += 1;
+            monitor.note(Some(format_args!(
+                "the filter failed on an event: {reason}; such events are recorded, and `missing` \
+                 says \"{UNDECIDED}\""
+            )));
+        }
+    }
+
+    /// Removes the rejected events, remembers their names, and returns their number.
+    fn remove_rejected(&mut self, batch: &mut EventBatch, monitor: &Monitor) -> u64 {
+        let mut count = 0;
+        self.stays.clear();
+        let rows = batch.events.iter().zip(self.decisions.rows()).zip(&mut self.undecided);
+        for ((row, decision), undecided) in rows {
+            let is_rejected = *decision == Decision::Reject && !is_late(row);
+            *undecided |= *decision == Decision::Undecided && !is_late(row);
+            self.stays.push(!is_rejected);
+            if is_rejected {
+                count += 1;
+                self.rejected.note(row);
+            }
+        }
+        self.remove(batch, monitor);
+        count
+    }
+
+    /// Removes the late fragments of rejected events; returns their number.
+    fn remove_late(&mut self, batch: &mut EventBatch, monitor: &Monitor) -> u64 {
+        self.stays.clear();
+        let rejected = &self.rejected;
+        self.stays.extend(batch.events.iter().map(|row| !(is_late(row) && rejected.has(row))));
+        let count = self.stays.iter().filter(|stays| !**stays).count() as u64;
+        self.remove(batch, monitor);
+        count
+    }
+
+    /// Removes the rows that do not stay, and counts their packets.
+    fn remove(&mut self, batch: &mut EventBatch, monitor: &Monitor) {
+        if self.stays.iter().all(|stays| *stays) {
+            return;
+        }
+        monitor.note_filtered(batch, &self.stays);
+        batch.retain(&self.stays);
+        let mut stays = self.stays.iter();
+        self.undecided.retain(|_| stays.next().copied().unwrap_or(true));
+    }
+}
+
+fn is_late(row: &EventRow) -> bool {
+    row.status == EventStatus::Late
+}
