@@ -51,7 +51,7 @@ pub use live::{Live, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
 pub use report::Report;
-pub use sample::{Delays, Newest};
+pub use sample::{DelayCount, Delays, Newest};
 pub use silence::SilentSource;
 pub use source::sensors::Sensors;
 pub use source::sensors_roce::{RoceSensors, RoceSensorsConfig};
