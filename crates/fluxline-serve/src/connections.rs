@@ -1,10 +1,10 @@
 //! Limits of connections, so that strangers who connect and say nothing stop nobody.
 //!
-//! One rule keeps the number bounded: when there are too many connections, the one that was quiet
-//! for the longest time is closed. A connection is quiet since its last answer, so a browser that
-//! follows snapshots is never the one, and requests that trickle in byte by byte soon are. A
-//! connection that is quiet for [`Limits::quiet`] is closed in any case: a reader that takes
-//! nothing holds no memory for longer.
+//! One rule keeps the number bounded: when there are too many connections, one is closed. It is the
+//! oldest without any answer, or else the one whose last answer is the oldest. So a browser that
+//! follows snapshots stays, and requests that trickle in byte by byte make room. A connection
+//! without an answer for [`Limits::quiet`] is closed in any case: a reader that takes nothing holds
+//! no memory for longer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -57,6 +57,7 @@ struct Open {
 
 /// The listener's share of a connection.
 struct Entry {
+    /// The time of its last answer \[ms since the listener began\]; 0 before the first.
     answered: Arc<AtomicU64>,
     _close: oneshot::Sender<()>,
 }
@@ -69,8 +70,7 @@ impl LimitedListener {
     /// Takes a connection in, and closes the quietest one when there are too many.
     fn admit(&self, stream: TcpStream) -> Connection {
         let (close, closed) = oneshot::channel();
-        let now = self.began.elapsed().as_millis() as u64;
-        let answered = Arc::new(AtomicU64::new(now));
+        let answered = Arc::new(AtomicU64::new(0));
         let mut open = lock(&self.open);
         while open.connections.len() >= self.limits.connections.max(1) {
             open.close_quietest();
@@ -83,6 +83,7 @@ impl LimitedListener {
             number,
             answered,
             began: self.began,
+            accepted: Instant::now(),
             quiet: self.limits.quiet,
             closed,
             deadline: Box::pin(tokio::time::sleep(self.limits.quiet)),
@@ -93,8 +94,9 @@ impl LimitedListener {
 
 impl Open {
     fn close_quietest(&mut self) {
-        let since = |entry: &Entry| entry.answered.load(Ordering::Relaxed);
-        let quietest = self.connections.iter().min_by_key(|(_, entry)| since(entry));
+        let last = |entry: &Entry| entry.answered.load(Ordering::Relaxed);
+        // Of equal ones, the first is the oldest.
+        let quietest = self.connections.iter().min_by_key(|(_, entry)| last(entry));
         if let Some(number) = quietest.map(|(number, _)| *number) {
             // The sender's end is dropped, which the connection sees.
             self.connections.remove(&number);
@@ -124,9 +126,10 @@ impl Listener for LimitedListener {
 pub struct Connection {
     stream: TcpStream,
     number: u64,
-    /// The time of its last answer \[ms since the listener began\].
+    /// The time of its last answer \[ms since the listener began\]; 0 before the first.
     answered: Arc<AtomicU64>,
     began: Instant,
+    accepted: Instant,
     quiet: Duration,
     closed: oneshot::Receiver<()>,
     deadline: Pin<Box<Sleep>>,
@@ -142,7 +145,7 @@ impl Connection {
         }
         while self.deadline.as_mut().poll(context).is_ready() {
             let answered = Duration::from_millis(self.answered.load(Ordering::Relaxed));
-            let deadline = self.began + answered + self.quiet;
+            let deadline = (self.began + answered).max(self.accepted) + self.quiet;
             if deadline <= Instant::now() {
                 return over("it was quiet for too long");
             }
@@ -154,7 +157,8 @@ impl Connection {
     /// Notes an answer, as far as the peer takes it.
     fn answered(&self, result: &io::Result<usize>) {
         if matches!(result, Ok(bytes) if *bytes > 0) {
-            self.answered.store(self.began.elapsed().as_millis() as u64, Ordering::Relaxed);
+            let now = self.began.elapsed().as_millis() as u64;
+            self.answered.store(now.max(1), Ordering::Relaxed);
         }
     }
 }

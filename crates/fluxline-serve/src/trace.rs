@@ -137,10 +137,11 @@ mod tests {
 
     use super::*;
 
-    fn check(part: &Part, all: &[f64], to: u64) {
+    fn check(part: &Part, all: &[f64], to: u64, per_bin: u64) {
+        let part_end = (to.div_ceil(per_bin) * per_bin) as usize;
         for (at, bin) in part.bins.iter().enumerate() {
             let from = part.first as usize + at * part.step as usize;
-            let end = (from + part.step as usize).min(all.len());
+            let end = (from + part.step as usize).min(part_end).min(all.len());
             assert!(from < to as usize);
             let obvious = Bin::of(&all[from..end]);
             assert_eq!((bin.least, bin.greatest), (obvious.least, obvious.greatest), "{from}");
@@ -163,7 +164,7 @@ mod tests {
             let points = 1 + random.below(600) as usize;
             let part = trace.part(from, to, points);
             assert!(part.bins.len() <= points);
-            check(&part, &all, to.min(all.len() as u64));
+            check(&part, &all, to.min(all.len() as u64), trace.per_bin());
             let covered = part.first + part.step * part.bins.len() as u64;
             assert!(part.first <= from && covered >= to.min(all.len() as u64), "{part:?}");
         }

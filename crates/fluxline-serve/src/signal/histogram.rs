@@ -46,8 +46,9 @@ impl Histogram {
             while !self.has(*value) {
                 self.widen(*value);
             }
-            let at = ((value - self.low) / self.width) as usize;
-            self.counts[at.min(BINS - 1)] += 1;
+            // Exact, since the width is a power of two.
+            let at = (value / self.width).floor() - self.low / self.width;
+            self.counts[(at as usize).min(BINS - 1)] += 1;
         }
     }
 
@@ -75,7 +76,7 @@ impl Histogram {
     fn widen(&mut self, value: f64) {
         let wide = self.width * 2.0;
         let low = match value < self.low {
-            true => ((self.low - self.width * BINS as f64) / wide).floor() * wide,
+            true => ((self.low - self.width * BINS as f64) / wide).ceil() * wide,
             false => (self.low / wide).floor() * wide,
         };
         let shift = ((self.low - low) / self.width).round() as usize;
