@@ -29,7 +29,7 @@ export function chart(place, series, { bars = false, time = false, unit = "", se
     width: width(place, (wide) => plot.setSize({ width: wide, height })) || 400, height, hooks,
     cursor: { drag: { x: true, y: false, setScale: !select } },
     scales: { x: { time } },
-    axes: [{ ...axis, label: unit || undefined, labelSize: 18, size: 34 },
+    axes: [{ ...axis, label: unit || undefined, labelSize: 18, size: time ? 50 : 34 },
       { ...axis, size: 60, values: (_, values) => values.map((value) => si(value, "")) }],
     series: [{ label: unit || (time ? "time" : "") }, ...drawn],
   }, [[], ...series.map(() => [])], place);
