@@ -108,16 +108,18 @@ async function choosePacket(number) {
 }
 
 async function drawRun() {
+  const base = store.base;
   const answer = await ask("/state");
+  if (store.base !== base || store.mode !== "run") return;
   if (!answer) return complain("no connection to the program; trying again.");
   if (!answer.ok) return complain(answer.body.error);
   complain("");
-  const first = !store.state;
-  const grown = first || store.state.events.built !== answer.body.events.built;
+  const grown = store.state?.events.built !== answer.body.events.built;
   store.state = answer.body;
   draw();
   if (grown) drawEvents();
-  if (first && store.state.events.built) chooseEvent(0);
+  if (store.packet === null && store.state.events.built) chooseEvent(0);
+  if (!store.state.reading.complete) setTimeout(drawRun, 200);
 }
 
 /** Shows the list of runs, or the run behind `#/`. */

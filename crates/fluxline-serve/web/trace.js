@@ -38,6 +38,7 @@ export async function drawTrace() {
   if (!answer) return;
   if (!answer.ok || answer.body.fault) return put(at("trace-words"), answer.body.error ?? answer.body.fault);
   const { samples, first, step, least, greatest, from_ns, to_ns, complete, memory_bytes } = answer.body;
+  if (!complete && store.mode === "run") setTimeout(drawTrace, 300);
   plot ??= chart(at("trace"), [{ label: "least", colour: "--sky" }, { label: "greatest", colour: "--blue" }], { unit: "sample", select: zoom, height: 200 });
   plot.setData([least.map((_, index) => first + index * step), least, greatest]);
   const lasts = from_ns === null ? "" : `, ${time(to_ns - from_ns)} shown from ${new Date(from_ns / 1e6).toLocaleTimeString()}`;
