@@ -159,5 +159,8 @@ fn the_log_has_start_sources_states_and_end_once_and_is_off_unless_asked() {
     let words = String::from_utf8_lossy(&words.stderr).into_owned();
     assert!(words.contains("INFO") && words.contains("new source"), "{words}");
     let wrong = String::from_utf8_lossy(&run("wrong", &[], Some("loud")).stderr).into_owned();
-    assert!(wrong.contains("FLUXLINE_LOG is `loud`; set it to error, warn, info or debug"), "{wrong}");
+    assert!(
+        wrong.contains("FLUXLINE_LOG is `loud`; set it to error, warn, info or debug"),
+        "{wrong}"
+    );
 }

@@ -52,9 +52,8 @@ fn filled(seconds: u64, rate: u64, random: &mut Draw) -> Trace {
     let mut trace = Trace::default();
     let of = |at: u64| (at as f64 * 1e-3).sin() * 1_000.0;
     // Blocks repeat, since a draw for each sample would take most of the time.
-    let blocks: Vec<Vec<f64>> = (0..16)
-        .map(|_| (0..rate).map(|at| of(at) + random.below(100) as f64).collect())
-        .collect();
+    let blocks: Vec<Vec<f64>> =
+        (0..16).map(|_| (0..rate).map(|at| of(at) + random.below(100) as f64).collect()).collect();
     for second in 0..seconds {
         let block = &blocks[second as usize % blocks.len()];
         let at = if second == seconds / 3 { (rate / 2) as usize } else { block.len() };

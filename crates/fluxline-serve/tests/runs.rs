@@ -73,9 +73,8 @@ fn a_finished_run_is_listed_and_shows_its_ledger_events_packets_and_traces() {
     let list = get(&server, "/api/runs").body;
     let run = &list["runs"][0];
     assert_eq!((run["id"].as_str(), run["state"].as_str()), (Some("0000"), Some("finished")));
-    let state = wait_for(&server, "/api/runs/0000/state", |state| {
-        state["reading"]["complete"] == true
-    });
+    let state =
+        wait_for(&server, "/api/runs/0000/state", |state| state["reading"]["complete"] == true);
     let totals = report.ledger.source_totals();
     assert_eq!(state["reading"]["packets"].as_u64(), Some(totals.recorded), "{state:#}");
     assert_eq!(state["events"]["built"].as_u64(), Some(report.ledger.events()));

@@ -1,8 +1,9 @@
 // Charts with uPlot, in the colours of the page.
-import { si } from "./numbers.js";
+import { plain, si } from "./numbers.js";
 import { width } from "./dom.js";
 
 const all = new Set();
+const short = (value) => (Math.abs(value) >= 10000 ? si(value, "") : plain(value));
 export const palette = ["--blue", "--loss", "--good", "--warn"];
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -28,8 +29,8 @@ export function chart(place, series, { bars = false, time = false, unit = "", se
   const plot = new uPlot({
     width: width(place, (wide) => plot.setSize({ width: wide, height })) || 400, height, hooks,
     cursor: { drag: { x: true, y: false, setScale: !select } },
-    scales: { x: { time } },
-    axes: [{ ...axis, label: unit || undefined, labelSize: 18, size: time ? 50 : 34 },
+    scales: { x: { time }, y: bars ? { range: (_, low, high) => [0, Math.max(1, high) * 1.05] } : {} },
+    axes: [{ ...axis, label: unit || undefined, labelSize: 18, size: time ? 50 : 34, ...(time ? {} : { values: (_, values) => values.map(short) }) },
       { ...axis, size: 60, values: (_, values) => values.map((value) => si(value, "")) }],
     series: [{ label: unit || (time ? "time" : "") }, ...drawn],
   }, [[], ...series.map(() => [])], place);

@@ -4,6 +4,7 @@ import { count, time } from "./numbers.js";
 import { store } from "./store.js";
 
 export function drawDelays() {
+  if (!store.state) return;
   const { delay_counts = [], built, incomplete } = store.state.events;
   const share = built ? `${(100 * (built - incomplete) / built).toPrecision(4)} % of ${count(built)} events are complete` : "no event yet";
   put(at("completeness"), share);

@@ -53,6 +53,7 @@ function advise(flow) {
 }
 
 export function drawFlow() {
+  if (!store.state) return;
   const { flow } = store.state;
   at("no-flow").hidden = Boolean(flow);
   at("flow").style.display = flow ? "" : "none";
@@ -60,7 +61,7 @@ export function drawFlow() {
   const svg = at("flow");
   const wide = width(svg.parentElement, drawFlow) || 900;
   const narrow = wide < 700;
-  const x = [0, 0.3, 0.6, 0.9].map((share) => 8 + share * (wide - 16));
+  const x = [0, 0.32, 0.64, 0.97].map((share) => 8 + share * (wide - 16));
   const recorded = flow.ends.filter((end) => end.fate === "recorded").reduce((sum, end) => sum + end.count, 0);
   const values = [flow.expected > 0 ? flow.expected : null, flow.received, flow.to_builder, recorded];
   const names = narrow ? ["sent", "received", "events", "recorded"] : ["sent, by packet counters", "received", "in events", "recorded"];

@@ -56,6 +56,7 @@ function inputParts(input, y, x, middle) {
 }
 
 export function drawNetwork() {
+  if (!store.state) return;
   const { inputs, sources } = store.state;
   const svg = at("network");
   svg.parentElement.hidden = !inputs?.length;

@@ -17,7 +17,7 @@ use crate::signal::{Choice, Described, Signal};
 const BATCHES_MAX: usize = 64;
 /// Most packets of an event that are listed.
 const PACKETS_MAX: usize = 4096;
-/// Longest text of missing parts \[byte\].
+/// Longest text of missing parts, in letters.
 const MISSING_MAX: usize = 500;
 
 /// The events that a page asks for.
@@ -72,7 +72,7 @@ fn split(text: &str, bytes: usize) -> (&str, &str) {
 }
 
 fn event_document(number: u64, event: &EventRow, missing: &str) -> Value {
-    let end = missing.floor_char_boundary(MISSING_MAX);
+    let missing: String = missing.chars().take(MISSING_MAX).collect();
     json!({
         "number": number,
         "key": event.key.map(|key| key.to_string()),
@@ -81,7 +81,7 @@ fn event_document(number: u64, event: &EventRow, missing: &str) -> Value {
         "first_ns": event.first.as_ns(),
         "lasted_ns": event.last.since(event.first).as_ns(),
         "delay_ns": event.built.since(event.last).as_ns(),
-        "missing": &missing[..end],
+        "missing": missing,
     })
 }
 

@@ -73,7 +73,7 @@ impl Visitor for Index {
 
 impl Index {
     /// Returns the batches that may have events from number `from` on.
-    pub fn from_event(&self, from: u64) -> &[IndexedBatch] {
+    pub fn batches_from(&self, from: u64) -> &[IndexedBatch] {
         let before = self.batches.partition_point(|batch| batch.first_event <= from);
         &self.batches[before.saturating_sub(1)..]
     }

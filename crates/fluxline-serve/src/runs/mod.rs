@@ -126,14 +126,14 @@ impl Run {
 
     /// Lists events.
     pub fn events(&self, wanted: Wanted) -> Result<Value, NotThere> {
-        let batches = self.index.ask().visitor.from_event(wanted.from).to_vec();
+        let batches = self.index.ask().visitor.batches_from(wanted.from).to_vec();
         Ok(events::list(&self.path, &batches, wanted)?)
     }
 
     /// Lists the packets of an event, or decodes the one with number `packet`.
     pub fn event(&self, number: u64, packet: Option<usize>) -> Result<Value, NotThere> {
         let absent = || NotThere(format!("the files have no event {number} (yet)."));
-        let batch = self.index.ask().visitor.from_event(number).first().copied();
+        let batch = self.index.ask().visitor.batches_from(number).first().copied();
         let event = EventPackets::read(&self.path, batch.ok_or_else(absent)?, number)?;
         let event = event.ok_or_else(absent)?;
         let folder = self.folder()?;
@@ -149,7 +149,7 @@ impl Run {
 
     /// Gathers a signal of the packets from event `from` on.
     pub fn signal(&self, choice: &Choice, from: u64) -> Result<Value, NotThere> {
-        let batches = self.index.ask().visitor.from_event(from).to_vec();
+        let batches = self.index.ask().visitor.batches_from(from).to_vec();
         events::signal(&self.path, &batches, choice)?.map_err(NotThere)
     }
 

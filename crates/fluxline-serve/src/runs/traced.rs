@@ -134,7 +134,8 @@ pub fn zoom(state: &State<Tracer>, zoom: Zoom) -> Answer {
     let first = marks.partition_point(|mark| mark.first_sample <= zoom.from).saturating_sub(1);
     let end = marks.partition_point(|mark| mark.first_sample < zoom.to);
     let tracer = &state.visitor;
-    let tracer = Tracer { format: tracer.format.clone(), ..Tracer::new(tracer.source, &tracer.field) };
+    let tracer =
+        Tracer { format: tracer.format.clone(), ..Tracer::new(tracer.source, &tracer.field) };
     Answer::Read(Box::new(Again { marks: marks[first..end].to_vec(), tracer, zoom }))
 }
 

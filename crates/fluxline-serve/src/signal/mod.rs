@@ -103,9 +103,7 @@ impl Signal {
     pub fn of(choice: &Choice) -> Signal {
         let of = match &choice.indices {
             None => Gathered::Field(Box::default()),
-            Some(indices) => {
-                Gathered::Plane { plane: Plane::default(), indices: indices.clone() }
-            }
+            Some(indices) => Gathered::Plane { plane: Plane::default(), indices: indices.clone() },
         };
         Signal { packets: 0, at: Moment::default(), of }
     }
@@ -255,8 +253,7 @@ impl Chosen {
         let input = entry.and_then(|entry| inputs.get(usize::from(entry.format)));
         let Some(input) = input else { return };
         if packet.row.time > self.signal.at {
-            let described =
-                Described { packet, description: &input.description, port: input.port };
+            let described = Described { packet, description: &input.description, port: input.port };
             self.signal.add(&self.choice.field, &described);
         }
     }
