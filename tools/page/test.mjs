@@ -1,17 +1,18 @@
-// Tests the live page in a browser, with a real run each: node test.mjs PROGRAM [PICTURES]
+// Tests the page in a browser, with real runs: node test.mjs PROGRAM REPOSITORY [PICTURES]
 //
-// PROGRAM is the `fluxline` to test. With PICTURES, a folder, screenshots are written there. The
+// PROGRAM is the `fluxline` to test, REPOSITORY the folder of the sources. ONLY=name,name runs some
+// of the tests. With PICTURES, a folder, screenshots are written there. The
 // browser is Debian's chromium. Everything is on loopback; all processes end with this one.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
-const [program, pictures] = process.argv.slice(2);
-assert(program, "usage: node test.mjs PROGRAM [PICTURES]");
+const [program, repository, pictures] = process.argv.slice(2);
+assert(repository, "usage: node test.mjs PROGRAM REPOSITORY [PICTURES]");
 const folder = mkdtempSync(join(tmpdir(), "fluxline-page-"));
 const children = new Set();
 const patience = 60_000;
@@ -24,7 +25,7 @@ function start(...arguments_) {
   const url = new Promise((resolve, reject) => {
     child.stderr.on("data", (bytes) => {
       said += bytes;
-      const found = said.match(/page\s+(http:\S+)/);
+      const found = said.match(/(?:page|map)\s+(http:\S+)/);
       if (found) resolve(found[1]);
     });
     child.on("exit", (status) => { children.delete(child); reject(new Error(`ended with ${status}: ${said}`)); });
@@ -42,6 +43,7 @@ async function open(browser, url, more = {}) {
   page.setDefaultTimeout(patience);
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(String(error)));
+  page.on("console", (message) => { if (/Content Security Policy/.test(message.text())) page.problems.push(message.text()); });
   await page.goto(url);
   return page;
 }
@@ -145,11 +147,149 @@ async function hostilePage(browser) {
   await run.ended;
 }
 
-async function show(page, name) {
-  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) });
+async function show(page, name, more = {}) {
+  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), ...more });
 }
 
-const tests = { fromStartToStop, restart, aSourceThatDies, hostilePage };
+/** Waits until a program ends by itself. */
+const ended = async (run) => { run.url.catch(() => {}); return run.ended; };
+
+/** Starts `fluxline serve`, which prints its address on standard output. */
+function serveRuns(port) {
+  const child = spawn(program, ["serve", "runs", "--listen", `127.0.0.1:${port}`], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  children.add(child);
+  child.on("exit", () => children.delete(child));
+  return new Promise((resolve) => child.stdout.on("data", (bytes) => {
+    const found = String(bytes).match(/page\s+(http:\S+)/);
+    if (found) resolve({ child, url: found[1] });
+  }));
+}
+
+async function runFolders(browser) {
+  await ended(start("demo", "--seconds", "3", "--rate", "200", "--sources", "6", "--drop", "0.01", "--folder", "runs/2000"));
+  const killed = demo("--serve", "127.0.0.1:8067", "--folder", "runs/2001");
+  await killed.url;
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  killed.child.kill("SIGKILL");
+  await killed.ended;
+  const running = demo("--serve", "127.0.0.1:8068", "--folder", "runs/2002");
+  await running.url;
+  const server = await serveRuns(8069);
+  const page = await open(browser, server.url);
+  await page.locator("#runs td", { hasText: "killed" }).first().waitFor();
+  await page.locator("#runs td", { hasText: "running" }).first().waitFor();
+  await show(page, "runs");
+  await page.click("#runs a:text-is('2000')");
+  await state(page, "finished");
+  await page.locator("tr[data-event]").first().waitFor();
+  assert((await page.locator("#fields td").first().textContent()).length > 0, "the first packet is decoded");
+  await page.locator("#only").check();
+  await page.waitForFunction(() => [...document.querySelectorAll("tr[data-event]")].every((row) => row.cells[2].textContent === "incomplete"));
+  await page.locator("#only").uncheck();
+  await page.locator("tr[data-event='3']").click();
+  await page.locator("#packets button").nth(1).click();
+  await page.click("#trace-show");
+  await page.waitForFunction(() => /\d samples,/.test(document.getElementById("trace-words").textContent));
+  const words = () => page.locator("#trace-words").textContent();
+  const whole = await words();
+  const box = await page.locator("#trace .u-over").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction((before) => document.getElementById("trace-words").textContent !== before, whole);
+  await page.click("#trace-wider");
+  await show(page, "run-folder", { fullPage: true });
+  await page.click("#all-runs");
+  await page.click("#runs a:text-is('2002')");
+  await page.waitForFunction(() => document.getElementById("live-page").href === "http://127.0.0.1:8068/");
+  const link = await page.locator("#live-page").getAttribute("href");
+  assert(!link.includes("#"), "the list has no token of a live run");
+  server.child.kill("SIGINT");
+  await page.locator("#problem", { hasText: "no connection" }).waitFor();
+  assert.deepEqual(page.problems, []);
+  running.child.kill("SIGINT");
+  await running.ended;
+}
+
+async function hostileNames(browser) {
+  const name = "<img src=x onerror=window.hacked=1>";
+  writeFileSync(join(folder, "hostile.toml"), `name = "${name}"\n[[source]]\nname = "boards"\nformat = "counter"\n[source.emulator]\nsources = 3\nrate = 100.0\npackets = 0\n[events]\nbuild = "key"\nrequire = 3\n`);
+  const run = start("run", "hostile.toml", "--serve", "127.0.0.1:8070");
+  const page = await open(browser, await run.url);
+  await state(page, "running");
+  await page.fill("#remark input", `note ${name}`);
+  await page.press("#remark input", "Enter");
+  await page.locator("#notes .said", { hasText: "onerror" }).waitFor();
+  assert.equal(await page.locator("#run").textContent(), name, "a name is text");
+  // Names that packets and files bring are drawn by the same functions.
+  await page.evaluate(async (name) => {
+    const { store } = await import("/store.js");
+    const { drawSources } = await import("/sources.js");
+    const { drawNetwork } = await import("/network.js");
+    for (const source of store.state.sources) source.label = name;
+    for (const input of store.state.inputs) input.name = name;
+    drawSources();
+    drawNetwork();
+  }, name);
+  assert.equal(await page.evaluate(() => window.hacked), undefined, "no name becomes a program");
+  assert.equal(await page.locator("main img").count(), 0);
+  run.child.kill("SIGINT");
+  await run.ended;
+}
+
+/** 60 sources: the browser's main thread and its frames while the page changes ten times a second. */
+async function sixtySources(browser) {
+  const run = start("demo", "--seconds", "600", "--rate", "100", "--sources", "60", "--serve", "127.0.0.1:8071");
+  const page = await open(browser, await run.url);
+  await page.waitForFunction(() => document.querySelectorAll("tr[data-source]").length === 60, null, { timeout: patience });
+  await page.locator("tr[data-source]").nth(5).click();
+  await page.locator("#signal").waitFor();
+  const measured = await page.evaluate(() => new Promise((resolve) => {
+    const seconds = 8;
+    const [tasks, frames] = [[], []];
+    new PerformanceObserver((list) => tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ entryTypes: ["longtask"] });
+    let last = performance.now();
+    const end = last + seconds * 1000;
+    const frame = (now) => {
+      frames.push(now - last);
+      last = now;
+      if (now < end) requestAnimationFrame(frame);
+      else resolve({ tasks, frames: frames.sort((a, b) => a - b), seconds });
+    };
+    requestAnimationFrame(frame);
+  }));
+  const { tasks, frames, seconds } = measured;
+  const at = (share) => frames[Math.floor(share * (frames.length - 1))].toFixed(0);
+  const busy = tasks.reduce((sum, task) => sum + task, 0) / seconds / 1000;
+  console.log(`       60 sources: ${frames.length} frames in ${seconds} s, frame time median ${at(0.5)} ms, 99 % ${at(0.99)} ms, most ${at(1)} ms; `
+    + `${tasks.length} tasks above 50 ms, the longest ${Math.max(0, ...tasks).toFixed(0)} ms, ${(100 * busy).toFixed(1)} % of the time`);
+  assert(busy < 0.1, "tasks above 50 ms take less than a tenth of the time");
+  assert.deepEqual(page.problems, []);
+  await show(page, "live-page-60");
+  run.child.kill("SIGINT");
+  await run.ended;
+}
+
+async function simulation(browser) {
+  const scenario = join(repository, "scenarios/atoll-faults.toml");
+  const run = start("topo", scenario, "--steps", "6", "--serve", "127.0.0.1:8072");
+  const page = await open(browser, await run.url);
+  const slider = page.locator(".slider input");
+  await slider.waitFor();
+  const label = () => page.locator(".slider output").textContent();
+  const last = await label();
+  await slider.focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await label(), last, "the slider changes the time");
+  assert.deepEqual(page.problems, []);
+  run.child.kill("SIGINT");
+  await run.ended;
+}
+
+const all = { fromStartToStop, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation };
+const wanted = process.env.ONLY?.split(",");
+const tests = Object.fromEntries(Object.entries(all).filter(([name]) => !wanted || wanted.includes(name)));
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 let failed = 0;
 try {

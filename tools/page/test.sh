@@ -18,4 +18,4 @@ if [ -z "${FLUXLINE:-}" ]; then
     cargo build --release --quiet --manifest-path ../../Cargo.toml
     FLUXLINE=../../target/release/fluxline
 fi
-node "$work/test.mjs" "$(realpath "$FLUXLINE")" ${pictures:+"$pictures"}
+node "$work/test.mjs" "$(realpath "$FLUXLINE")" "$(realpath ../..)" ${pictures:+"$pictures"}

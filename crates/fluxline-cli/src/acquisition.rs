@@ -12,7 +12,7 @@ use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use crate::output::escaped_line;
 use crate::served::{self, Served};
-use crate::{inform, progress};
+use crate::{inform, log, progress};
 
 /// The period of drawing the line.
 const DRAW_PERIOD: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
     if !quiet {
         announce(acquisition.plan());
     }
-    let mut line = if quiet { Line::notes_only() } else { Line::of_counters() };
+    let mut line = if quiet || log::is_on() { Line::notes_only() } else { Line::of_counters() };
     while !acquisition.is_finished() {
         std::thread::sleep(POLL_PERIOD);
         line.note(&acquisition.notes(line.noted));
@@ -92,7 +92,8 @@ impl Line {
     }
 
     fn note(&mut self, notes: &[String]) {
-        for note in notes {
+        // A log has them already.
+        for note in notes.iter().filter(|_| !log::is_on()) {
             self.bar.suspend(|| inform!("note: {}", escaped_line(note)));
         }
         self.noted += notes.len();

@@ -9,6 +9,8 @@ use fluxline_bench::real::{Link, LinkError};
 use crate::event_arguments::EventArguments;
 use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
+use crate::log::{LogFormat, LogLevel};
+use crate::served::LOOPBACK;
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -18,6 +20,12 @@ pub struct Arguments {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub json: bool,
+    /// Log starts, stops, states, new and silent sources to standard error
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub log: Option<LogFormat>,
+    /// The least important events of the log; default: FLUXLINE_LOG, or info
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
     /// The command
     #[command(subcommand)]
     pub command: Command,
@@ -37,6 +45,10 @@ pub enum Command {
     Demo(DemoArguments),
     /// Look at a run that goes on and control it, from another terminal
     Ctl(CtlArguments),
+    /// Show run folders on a page: finished runs, and those being written
+    #[command(after_help = "Examples:\n  fluxline serve runs\n  \
+        fluxline serve runs --listen 127.0.0.1:8050")]
+    Serve(ServeRunsArguments),
     /// Show the contents of a run: received packets, missing ones, and the places of loss
     #[command(after_help = "Example: fluxline inspect runs/0042")]
     Inspect(InspectArguments),
@@ -404,14 +416,30 @@ pub struct ServeArguments {
 impl ServeArguments {
     /// Returns the configuration of the server, if one is wanted.
     pub fn config(self) -> Option<fluxline_serve::ServerConfig> {
-        let listen = self.serve?;
-        let listen = (listen.to_string() != LOOPBACK).then_some(listen);
-        Some(fluxline_serve::ServerConfig { listen })
+        self.serve.map(|listen| crate::served::config(Some(listen)))
     }
 }
 
-/// Stands for loopback and a port of the program's choice.
-const LOOPBACK: &str = "127.0.0.1:0";
+/// `fluxline serve`.
+#[derive(Debug, Args)]
+pub struct ServeRunsArguments {
+    /// The folder that has the runs
+    #[arg(default_value = "runs")]
+    pub folder: PathBuf,
+    /// The address; default: loopback, port 8040 or the next free one. Other addresses are
+    /// reachable from the network, without encryption
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// The page of a simulation.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct PageArguments {
+    /// Show the result on a page until Ctrl-C. Without an address: loopback, port 8040 or the next
+    /// free one
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = LOOPBACK)]
+    pub serve: Option<SocketAddr>,
+}
 
 /// `fluxline ctl`.
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ mod export_arguments;
 mod failure;
 mod files;
 mod format_arguments;
+mod log;
 mod output;
 mod progress;
 mod rdma_arguments;
@@ -44,10 +45,12 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
     let json = arguments.json;
+    log::begin(arguments.log, arguments.log_level)?;
     match arguments.command {
         Command::Run(run) => commands::run::run(run, json),
         Command::Demo(demo) => commands::demo::demo(demo, json),
         Command::Ctl(ctl) => commands::ctl::ctl(&ctl, json).map(well),
+        Command::Serve(serve) => commands::serve::serve(&serve, json).map(well),
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),

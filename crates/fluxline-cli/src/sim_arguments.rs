@@ -63,6 +63,9 @@ pub struct SimRunArguments {
     #[arg(long, requires = "dump", default_value_t = LIMIT_BYTES, value_name = "BYTES",
           value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     pub dump_limit: u64,
+    /// The page
+    #[command(flatten)]
+    pub page: crate::arguments::PageArguments,
 }
 
 /// `fluxline sim reproduce`.

@@ -35,6 +35,9 @@ pub struct TopoArguments {
     /// The time of the SVG file in microseconds; default: the end
     #[arg(long, requires = "svg", value_name = "US")]
     pub at: Option<f64>,
+    /// The page
+    #[command(flatten)]
+    pub page: crate::arguments::PageArguments,
 }
 
 /// Reads a route, such as `3:12`.

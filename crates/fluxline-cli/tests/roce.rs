@@ -149,6 +149,31 @@ fn what_fpgas_sent_equals_what_the_ledger_says_to_the_frame() {
 }
 
 #[test]
+fn frames_are_counted_on_the_live_page_while_the_run_goes_on() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let first = free_ports(1);
+    let more = ["--serve", "127.0.0.1:0"];
+    let (running, to) = start_with(scratch.path(), &senders(first, 1), &more);
+    let truth = emulate(to, first, &["--rate", "4000", "--packets", "2000", "--drop", "0.01"]);
+    let run = scratch.path().join("run");
+    let began = std::time::Instant::now();
+    let live = loop {
+        let live = call_json(&["ctl", "--run", text(&run), "status", "--json"]);
+        let input = live["inputs"][0].clone();
+        if input["frames"].as_u64() == Some(sum(&truth, "frames")) {
+            break live;
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "{live:#}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    let input = &live["inputs"][0];
+    assert_eq!(number(input, "frames_lost"), sum(&truth, "frames_lost"), "{input}");
+    assert!(number(input, "frames_lost") > 0, "{input}");
+    let (document, _) = finish(scratch.path(), running);
+    assert_eq!(number(&document["totals"], "frames"), number(input, "frames"));
+}
+
+#[test]
 fn a_burst_longer_than_the_ring_is_overrun_and_nothing_read_is_torn() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let first = free_ports(1);

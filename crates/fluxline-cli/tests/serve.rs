@@ -100,3 +100,67 @@ fn wrong_addresses_and_runs_are_one_sentence() {
     let output = call(&["run", "--armed", "experiment.toml"]);
     assert_eq!(output.status.code(), Some(2), "--armed needs --serve");
 }
+
+#[test]
+fn run_folders_are_served_until_the_signal_and_a_missing_folder_is_one_sentence() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let runs = scratch.path().join("runs");
+    let absent = refused(&call(&["serve", text(&runs)]), 3);
+    assert!(absent.contains("is not a directory; give the folder that has the runs"), "{absent}");
+    std::fs::create_dir(&runs).expect("a folder");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let taken = taken.local_addr().expect("an address").to_string();
+    let sentence = refused(&call(&["serve", text(&runs), "--listen", &taken]), 6);
+    assert!(sentence.contains(&taken), "{sentence}");
+    let folder = runs.join("0000");
+    call(&["demo", "--seconds", "0.5", "--folder", text(&folder)]);
+    let running = Running::spawn(&["serve", text(&runs), "--json"]);
+    running.wait_for_handler();
+    std::thread::sleep(Duration::from_millis(500));
+    running.interrupt();
+    let (code, output, errors) = running.end_with_output(PATIENCE);
+    assert_eq!(code, Some(0), "{errors}");
+    let document: Value = serde_json::from_str(&output).expect("JSON");
+    assert!(document["page"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")));
+}
+
+/// Returns the messages of a log in JSON, in order.
+fn messages(errors: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(errors).into_owned();
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    let parsed = lines.map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+    let level = |line: &Value| line["level"].as_str().unwrap_or("").to_owned();
+    parsed.map(|line| format!("{} {}", level(&line), line["message"])).collect()
+}
+
+#[test]
+fn the_log_has_start_sources_states_and_end_once_and_is_off_unless_asked() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let run = |name: &str, more: &[&str], level: Option<&str>| {
+        let folder = scratch.path().join(name);
+        let usual = ["demo", "--seconds", "0.5", "--sources", "3", "--folder", text(&folder)];
+        let mut command = support::fluxline();
+        command.args(usual).args(more);
+        if let Some(level) = level {
+            command.env("FLUXLINE_LOG", level);
+        }
+        command.output().expect("it ran")
+    };
+    let log = messages(&run("json", &["--log", "json"], None).stderr);
+    let count = |message: &str| log.iter().filter(|line| line.contains(message)).count();
+    assert_eq!(count("INFO \"the run has started\""), 1, "{log:#?}");
+    assert_eq!(count("INFO \"new source\""), 3, "{log:#?}");
+    assert_eq!(count("INFO \"the run's state changed\""), 2, "stopping, stopped: {log:#?}");
+    assert_eq!(count("INFO \"the run has ended\""), 1, "{log:#?}");
+    assert_eq!(messages(&run("off", &[], None).stderr), [""; 0]);
+    let quiet = run("errors", &["--log", "json", "--log-level", "error"], Some("debug"));
+    assert_eq!(messages(&quiet.stderr), [""; 0], "the command line decides");
+    let words = run("text", &[], Some("info"));
+    let words = String::from_utf8_lossy(&words.stderr).into_owned();
+    assert!(words.contains("INFO") && words.contains("new source"), "{words}");
+    let wrong = String::from_utf8_lossy(&run("wrong", &[], Some("loud")).stderr).into_owned();
+    assert!(
+        wrong.contains("FLUXLINE_LOG is `loud`; set it to error, warn, info or debug"),
+        "{wrong}"
+    );
+}

@@ -151,6 +151,7 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
         &monitor,
     );
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
+    plan.log();
     let watched = Arc::new(watched);
     Ok(Acquisition {
         experiment,
@@ -314,6 +315,7 @@ impl Acquisition {
         };
         self.monitor.publish_end(&ended.recorded.ledger);
         ended.control.stopped(ended.ended);
+        tracing::info!(run = self.plan.name, "the run has ended");
         Ok(Report::close(&self.experiment, self.folder, &self.plan.memory, ended))
     }
 }

@@ -232,6 +232,7 @@ impl Control {
         if log.remarks.len() >= REMARKS_MAX {
             return Err(Refused(format!("the run has {REMARKS_MAX} notes, which is the limit.")));
         }
+        tracing::info!(text, "note of an operator");
         log.remarks.push(Remark { at: now, text: text.to_owned() });
         Ok(())
     }
@@ -294,6 +295,7 @@ impl Control {
 
 impl Log {
     fn change(&mut self, to: RunState, at: Moment) {
+        tracing::info!(state = to.name(), "the run's state changed");
         self.state = to;
         if self.changes.len() < CHANGES_MAX {
             self.changes.push(Change { at, to });

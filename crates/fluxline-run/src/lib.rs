@@ -55,7 +55,7 @@ pub use live::{Live, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
 pub use report::Report;
-pub use sample::{Delays, Newest};
+pub use sample::{DelayCount, Delays, Newest};
 pub use silence::SilentSource;
 pub use source::program::{FeedError, Feeder};
 pub use source::sensors::Sensors;

@@ -17,7 +17,7 @@ use fluxline_packet::Description;
 use crate::control::{Control, RunState};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::Plan;
-use crate::sample::{Delays, Newest};
+use crate::sample::{DelayCount, Delays, Newest};
 
 /// The state of an acquisition at a moment.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Live {
     pub counted_at: Moment,
     /// Delays of the events that closed in the last second.
     pub delays: Delays,
+    /// The same delays by class.
+    pub delay_counts: Arc<[DelayCount]>,
     /// The newest packet of each source, by its number.
     pub packets: Arc<BTreeMap<u32, Newest>>,
     /// Free space of the run folder's disk \[byte\]; `None`: nothing is recorded.
@@ -89,6 +91,7 @@ impl Watcher {
             ledger,
             counted_at: parts.at,
             delays: parts.delays,
+            delay_counts: parts.delay_counts,
             packets: parts.packets,
             free_bytes: self.plan.folder.as_deref().and_then(free_bytes),
         }

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fluxline::clock;
 use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::ledger::{BatchFate, FilterCounters, InputCounters, Ledger};
+use fluxline_daq::ledger::{
+    BatchFate, FilterCounters, InputCounters, Ledger, RemoteWriteCounters,
+};
 use fluxline_daq::record::RecorderCounts;
 
-use crate::sample::{Delays, Newest};
+use crate::sample::{DelayCount, Delays, Newest};
 
 /// Distinct notes kept; further ones are dropped.
 const NOTES_MAX: usize = 100;
@@ -73,7 +75,22 @@ struct State {
     faults: Vec<String>,
     parts: LiveParts,
     /// The counters of the inputs that publish theirs, by number.
-    inputs: BTreeMap<usize, InputCounters>,
+    inputs: BTreeMap<usize, PublishedInput>,
+}
+
+/// Counters that an input publishes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PublishedInput {
+    /// Its datagrams.
+    pub counters: InputCounters,
+    /// The frames that peers write into its memory; zeros for other links.
+    pub remote: RemoteWriteCounters,
+}
+
+impl From<InputCounters> for PublishedInput {
+    fn from(counters: InputCounters) -> PublishedInput {
+        PublishedInput { counters, ..PublishedInput::default() }
+    }
 }
 
 /// The readout's share of a live view.
@@ -83,6 +100,8 @@ pub(crate) struct LiveParts {
     pub ledger: Ledger,
     /// Delays of closed events.
     pub delays: Delays,
+    /// The same delays by class.
+    pub delay_counts: Arc<[DelayCount]>,
     /// The newest packet of each source.
     pub packets: Arc<BTreeMap<u32, Newest>>,
     /// The time of these counts.
@@ -105,7 +124,10 @@ impl Monitor {
     /// Keeps a note; `None` is ignored.
     pub(crate) fn note(&self, problem: Option<impl Display>) {
         if let Some(problem) = problem {
-            keep(&mut self.state().notes, problem.to_string());
+            let text = problem.to_string();
+            if keep(&mut self.state().notes, &text) {
+                tracing::warn!("{text}");
+            }
         }
     }
 
@@ -113,8 +135,10 @@ impl Monitor {
     pub(crate) fn fault(&self, problem: impl Display) {
         let text = problem.to_string();
         let mut state = self.state();
-        keep(&mut state.notes, text.clone());
-        keep(&mut state.faults, text);
+        if keep(&mut state.notes, &text) {
+            tracing::error!("{text}");
+        }
+        keep(&mut state.faults, &text);
     }
 
     /// Returns the problems that ended an input early.
@@ -140,7 +164,7 @@ impl Monitor {
     }
 
     /// Publishes the counters of this clone's input ten times a second, if somebody watches.
-    pub(crate) fn publish_input(&self, counters: impl FnOnce() -> InputCounters) {
+    pub(crate) fn publish_input(&self, counters: impl FnOnce() -> PublishedInput) {
         let now = clock::monotonic();
         if self.is_watched() && now.as_ns() >= self.due.load(Ordering::Relaxed) {
             self.due.store((now + INPUT_PERIOD).as_ns(), Ordering::Relaxed);
@@ -150,8 +174,8 @@ impl Monitor {
     }
 
     /// Publishes the last counters of this clone's input.
-    pub(crate) fn publish_input_end(&self, counters: &InputCounters) {
-        self.state().inputs.insert(self.input, counters.clone());
+    pub(crate) fn publish_input_end(&self, published: PublishedInput) {
+        self.state().inputs.insert(self.input, published);
     }
 
     /// Returns true when somebody asked for the live ledger a short time ago.
@@ -218,7 +242,7 @@ impl Monitor {
             let state = self.state();
             (state.parts.clone(), state.inputs.clone())
         };
-        for (number, counters) in inputs {
+        for (number, PublishedInput { counters, remote }) in inputs {
             if let Some(entry) = parts.ledger.inputs.get_mut(number) {
                 let taken = std::mem::replace(&mut entry.counters, counters);
                 entry.counters.rejected = taken.rejected;
@@ -228,6 +252,7 @@ impl Monitor {
                 let came = taken.datagrams + entry.counters.ring_full;
                 entry.counters.datagrams = entry.counters.datagrams.max(came);
                 entry.counters.bytes = entry.counters.bytes.max(taken.bytes);
+                entry.remote = remote;
             }
         }
         parts
@@ -242,10 +267,13 @@ impl Monitor {
     }
 }
 
-fn keep(list: &mut Vec<String>, text: String) {
-    if list.len() < NOTES_MAX && !list.contains(&text) {
-        list.push(text);
+/// Keeps a new text; returns true when it did.
+fn keep(list: &mut Vec<String>, text: &str) -> bool {
+    let is_new = list.len() < NOTES_MAX && !list.iter().any(|one| one == text);
+    if is_new {
+        list.push(text.to_owned());
     }
+    is_new
 }
 
 #[cfg(test)]

@@ -27,6 +27,17 @@ pub struct Plan {
     pub memory: Memory,
 }
 
+impl Plan {
+    /// Logs the start of the run.
+    pub(crate) fn log(&self) {
+        let folder = self.folder.as_deref().map(|folder| folder.display().to_string());
+        tracing::info!(run = self.name, folder, "the run has started");
+        for input in &self.inputs {
+            tracing::info!(source = input.name, listens = input.listens.join(", "), "input open");
+        }
+    }
+}
+
 /// An open input.
 #[derive(Clone, Debug)]
 pub struct PlannedInput {

@@ -142,6 +142,7 @@ impl Output {
     /// Passes new sources and closed events to the recorder.
     fn hand_on(&mut self, pipeline: &mut Pipeline) {
         for NewSource { number, input, label } in pipeline.new_sources() {
+            tracing::info!(source = label, number, input, "new source");
             let template = self.source_lines[usize::from(input)].clone();
             self.queue.source(SourceLine { source: number, name: label, ..template }, input);
         }
@@ -374,7 +375,9 @@ impl ReadoutStage {
             .collect();
         let sampler = self.output.sampler.get_or_insert_with(Sampler::new);
         let (delays, packets) = (sampler.delays(now), sampler.packets());
-        self.monitor.publish_parts(LiveParts { ledger, delays, packets, at: clock::now() });
+        let delay_counts = sampler.delay_counts();
+        let at = clock::now();
+        self.monitor.publish_parts(LiveParts { ledger, delays, delay_counts, packets, at });
     }
 
     /// Closes all events and passes the last batch on.

@@ -39,6 +39,15 @@ impl Delays {
     }
 }
 
+/// Events whose delay is in a class of delays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelayCount {
+    /// The longest delay of the class \[ns\]; twice that of the class before.
+    pub up_to_ns: u64,
+    /// Number of events.
+    pub events: u64,
+}
+
 /// A packet of an event that closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newest {
@@ -52,10 +61,13 @@ pub struct Newest {
 pub(crate) struct Sampler {
     delays: Histogram<u64>,
     shown: Delays,
+    shown_counts: Arc<[DelayCount]>,
     shown_at: Moment,
     packets: BTreeMap<u32, Newest>,
 }
 
+/// The longest delay of the first class \[ns\].
+const DELAY_CLASS_NS: u64 = 1_000;
 /// The period over which delays are summed \[ns\].
 const DELAYS_PERIOD_NS: u64 = 1_000_000_000;
 
@@ -64,6 +76,7 @@ impl Sampler {
         Sampler {
             delays: Delays::histogram(),
             shown: Delays::default(),
+            shown_counts: Arc::default(),
             shown_at: Moment::default(),
             packets: BTreeMap::new(),
         }
@@ -122,9 +135,24 @@ impl Sampler {
                 p999_ns: of(0.999),
                 max_ns: if self.delays.is_empty() { 0 } else { self.delays.max() },
             };
+            self.shown_counts = self.counts();
             self.shown_at = now;
             self.delays.reset();
         }
         self.shown
+    }
+
+    /// Returns the delays of that second by class, without empty classes.
+    pub fn delay_counts(&self) -> Arc<[DelayCount]> {
+        self.shown_counts.clone()
+    }
+
+    fn counts(&self) -> Arc<[DelayCount]> {
+        let classes = self.delays.iter_log(DELAY_CLASS_NS, 2.0);
+        let classes = classes.map(|class| DelayCount {
+            up_to_ns: class.value_iterated_to(),
+            events: class.count_since_last_iteration(),
+        });
+        classes.filter(|class| class.events > 0).collect()
     }
 }

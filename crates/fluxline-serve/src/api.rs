@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::middleware::{self, Next};
@@ -17,13 +17,12 @@ use serde_json::{Value, json};
 
 use crate::guard::{Denied, Guard, put_headers};
 use crate::hub::{Hub, STREAMS_MAX, Stream};
-use crate::web::ASSETS;
-use crate::{metrics, packet};
+use crate::query::{Pairs, choice_of, number, points, text, zoom_of};
+use crate::runs::NotThere;
+use crate::{metrics, packet, web};
 
 /// The longest body of a request \[byte\].
 const BODY_BYTES_MAX: usize = 16 << 10;
-/// Most points of a history.
-const POINTS_MAX: u64 = 4_000;
 
 /// State that the routes share.
 #[derive(Clone)]
@@ -32,30 +31,32 @@ pub struct Site {
     pub guard: Arc<Guard>,
 }
 
-/// Makes the routes.
+/// Makes the routes of an acquisition.
 pub fn routes(site: Site) -> Router {
-    let mut router = Router::new();
-    for asset in ASSETS {
-        let answer = move || async move { ([(CONTENT_TYPE, asset.media_type)], asset.text) };
-        router = router.route(asset.path, get(answer));
-    }
-    router
+    web::routes()
         .route("/api/state", get(state))
         .route("/api/events", get(events))
         .route("/api/history", get(history))
         .route("/api/packet", get(newest_packet))
+        .route("/api/signal", get(signal))
+        .route("/api/trace", get(trace))
         .route("/api/session", get(session).post(log_in))
         .route("/api/command", post(command))
         .route("/metrics", get(counters))
-        .fallback(not_found)
-        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn_with_state(site.clone(), check))
         .with_state(site)
 }
 
+/// Adds the checks and headers of all requests, and the answer to paths that do not exist.
+pub fn guarded(router: Router, guard: Arc<Guard>) -> Router {
+    router
+        .fallback(not_found)
+        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(guard, check))
+}
+
 /// Checks the host of every request, and adds the headers of every answer.
-async fn check(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
-    let mut response = match site.guard.check_host(request.headers()) {
+async fn check(State(guard): State<Arc<Guard>>, request: Request<Body>, next: Next) -> Response {
+    let mut response = match guard.check_host(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(denied) => Problem::from(denied).into_response(),
     };
@@ -83,23 +84,11 @@ fn events_of(stream: Stream) -> impl futures_core::Stream<Item = Result<Event, I
     })
 }
 
-type Pairs = Query<Vec<(String, String)>>;
-
-/// Returns a number of the query.
-fn number(pairs: &Pairs, name: &str, usual: u64) -> Result<u64, Problem> {
-    let Some((_, text)) = pairs.iter().find(|(key, _)| key == name) else { return Ok(usual) };
-    text.parse().map_err(|_| {
-        let sentence = format!("`{name}` is not a number; write for example ?{name}=100.");
-        Problem::new(StatusCode::BAD_REQUEST, sentence)
-    })
-}
-
 /// A part of the history: from a tick, to before another, with a number of points.
 async fn history(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
     let from = number(&pairs, "from", 0)?;
     let to = number(&pairs, "to", u64::MAX)?;
-    let points = number(&pairs, "points", 1000)?.clamp(1, POINTS_MAX);
-    Ok(json_text(site.hub.history(from, to, points as usize).to_string()))
+    Ok(json_text(site.hub.history(from, to, points(&pairs)?).to_string()))
 }
 
 async fn newest_packet(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
@@ -109,6 +98,27 @@ async fn newest_packet(State(site): State<Site>, pairs: Pairs) -> Result<Respons
         Problem::new(StatusCode::NOT_FOUND, sentence)
     })?;
     Ok(json_text(packet.to_string()))
+}
+
+async fn signal(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
+    let choice = choice_of(&pairs)?;
+    Ok(json_text(site.hub.signal(&choice).to_string()))
+}
+
+/// A part of the trace of a field in the files of this run.
+async fn trace(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
+    let (zoom, source) = (zoom_of(&pairs)?, number(&pairs, "source", 0)? as u32);
+    let field = text(&pairs, "field").to_owned();
+    blocking(move || site.hub.recorded()?.trace(source, &field, zoom)).await
+}
+
+/// Answers from files, in a thread of its own: other requests go on meanwhile.
+pub async fn blocking(
+    work: impl FnOnce() -> Result<Value, NotThere> + Send + 'static,
+) -> Result<Response, Problem> {
+    let answer = tokio::task::spawn_blocking(work).await;
+    let broken = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed.");
+    Ok(json_text(answer.map_err(broken)??.to_string()))
 }
 
 async fn session(State(site): State<Site>, headers: HeaderMap) -> Response {
@@ -167,13 +177,13 @@ async fn not_found() -> Problem {
 }
 
 /// A request that is not answered: its status and the reason in a sentence.
-struct Problem {
+pub struct Problem {
     status: StatusCode,
     sentence: String,
 }
 
 impl Problem {
-    fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
+    pub fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
         Problem { status, sentence: sentence.into() }
     }
 }
@@ -194,6 +204,12 @@ impl From<Refused> for Problem {
     }
 }
 
+impl From<NotThere> for Problem {
+    fn from(NotThere(sentence): NotThere) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, sentence)
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = json_text(json!({ "error": self.sentence }).to_string());
@@ -201,6 +217,6 @@ impl IntoResponse for Problem {
     }
 }
 
-fn json_text(text: String) -> Response {
+pub fn json_text(text: String) -> Response {
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }

@@ -29,10 +29,11 @@ pub const HEADERS: [(&str, &str); 5] = [
     ("cache-control", "no-store"),
 ];
 
-/// Adds [`HEADERS`] to an answer.
+/// Adds [`HEADERS`] to an answer, but keeps those that it has.
 pub fn put_headers(headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        let entry = headers.entry(HeaderName::from_static(name));
+        entry.or_insert(HeaderValue::from_static(value));
     }
 }
 

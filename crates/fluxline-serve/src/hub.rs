@@ -8,6 +8,8 @@ use fluxline_run::Watcher;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::runs::{NotThere, Run};
+use crate::signal::{Choice, Signals};
 use crate::snapshot::Snapshots;
 
 /// Time between two snapshots.
@@ -19,6 +21,9 @@ pub const STREAMS_MAX: usize = 64;
 pub struct Hub {
     watcher: Watcher,
     snapshots: Mutex<Snapshots>,
+    signals: Mutex<Signals>,
+    /// The run folder, for traces; opened by the first question.
+    recorded: Mutex<Option<Arc<Run>>>,
     /// The newest snapshot as JSON; empty before the first.
     newest: watch::Sender<Arc<str>>,
     streams: AtomicUsize,
@@ -33,7 +38,14 @@ pub struct Stream {
 impl Hub {
     pub fn new(watcher: Watcher) -> Hub {
         let newest = watch::Sender::new(Arc::from(""));
-        Hub { watcher, snapshots: Mutex::default(), newest, streams: AtomicUsize::new(0) }
+        Hub {
+            watcher,
+            snapshots: Mutex::default(),
+            signals: Mutex::default(),
+            recorded: Mutex::default(),
+            newest,
+            streams: AtomicUsize::new(0),
+        }
     }
 
     pub fn watcher(&self) -> &Watcher {
@@ -47,7 +59,9 @@ impl Hub {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            let snapshot = self.snapshots().tick(&self.watcher);
+            let live = self.watcher.live();
+            lock(&self.signals).tick(&live, self.watcher.inputs());
+            let snapshot = self.snapshots().tick(&self.watcher, &live);
             self.share(&snapshot);
         }
     }
@@ -75,13 +89,35 @@ impl Hub {
         self.snapshots().history(from, to, points)
     }
 
+    /// Returns a signal, and gathers it from now on.
+    pub fn signal(&self, choice: &Choice) -> Value {
+        lock(&self.signals).ask(choice, &self.watcher.live(), self.watcher.inputs())
+    }
+
+    /// Returns the run folder; an error is a sentence.
+    pub fn recorded(&self) -> Result<Arc<Run>, NotThere> {
+        let mut recorded = lock(&self.recorded);
+        if let Some(run) = &*recorded {
+            return Ok(run.clone());
+        }
+        let folder = self.watcher.plan().folder.as_deref();
+        let folder = folder.ok_or_else(|| NotThere("this run is not recorded.".into()))?;
+        let run = Arc::new(Run::open(folder, &self.watcher.plan().name)?);
+        *recorded = Some(run.clone());
+        Ok(run)
+    }
+
     fn share(&self, snapshot: &Value) {
         self.newest.send_replace(snapshot.to_string().into());
     }
 
     fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
-        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.snapshots)
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stream {

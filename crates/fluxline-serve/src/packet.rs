@@ -21,7 +21,8 @@ pub fn newest(watcher: &Watcher, source: u32) -> Option<Value> {
     Some(shown(&entry.label, of, packet, input.port))
 }
 
-fn shown(label: &str, of: &PacketType, packet: &Newest, port: u16) -> Value {
+/// Returns a packet with its decoded fields.
+pub fn shown(label: &str, of: &PacketType, packet: &Newest, port: u16) -> Value {
     let mut values = Vec::new();
     of.decode_header(&packet.bytes, port, &mut values);
     let located = of.locate(&packet.bytes, port);

@@ -1,16 +1,21 @@
 //! The server: a listening socket and a thread.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use axum::Router;
 use fluxline_run::Watcher;
 use tokio::sync::oneshot;
 
 use crate::api::{self, Site};
+use crate::connections::{LimitedListener, Limits};
 use crate::guard::Guard;
 use crate::hub::Hub;
+use crate::runs::Library;
 use crate::token::Token;
+use crate::{runs_api, web};
 
 /// The port when none is given; the next free one is taken where it is in use.
 const PORT: u16 = 8040;
@@ -22,6 +27,8 @@ const PORTS_TRIED: u16 = 20;
 pub struct ServerConfig {
     /// The address to listen on; `None`: loopback, port 8040 or the next free one.
     pub listen: Option<SocketAddr>,
+    /// Limits of connections.
+    pub limits: Limits,
 }
 
 /// The reason why a server does not start, in one sentence.
@@ -35,6 +42,10 @@ pub enum ServeError {
         /// The system's reason.
         reason: std::io::Error,
     },
+    /// The folder of runs does not exist.
+    #[error("{} is not a directory; give the folder that has the runs, for example `runs`.",
+        .0.display())]
+    Folder(PathBuf),
     /// The kernel gave no random bytes, or no thread.
     #[error("cannot serve the live page: {0}.")]
     System(#[from] std::io::Error),
@@ -52,7 +63,10 @@ pub struct Server {
 /// An address that is listened on, before there is an acquisition: an address that is taken is
 /// known before the run begins.
 #[derive(Debug)]
-pub struct Listening(TcpListener);
+pub struct Listening {
+    listener: TcpListener,
+    limits: Limits,
+}
 
 impl Listening {
     /// Listens on the address of a configuration.
@@ -62,8 +76,24 @@ impl Listening {
     pub fn on(config: &ServerConfig) -> Result<Listening, ServeError> {
         let listener = listen(config.listen)?;
         listener.set_nonblocking(true)?;
-        Ok(Listening(listener))
+        Ok(Listening { listener, limits: config.limits })
     }
+}
+
+/// A page that does not change: the report or the map of a simulation.
+#[derive(Clone, Debug)]
+pub struct StaticPage {
+    /// Its path: `/`, `/map`.
+    pub path: String,
+    /// Its text, HTML.
+    pub html: String,
+}
+
+/// The content of a server.
+struct Content {
+    router: Router,
+    /// The hub of a live run, which takes snapshots.
+    hub: Option<Arc<Hub>>,
 }
 
 impl Server {
@@ -75,18 +105,51 @@ impl Server {
     /// # Errors
     /// [`ServeError::System`].
     pub fn start(listening: Listening, watcher: Watcher) -> Result<Server, ServeError> {
-        let Listening(listener) = listening;
+        Server::spawn(listening, |guard| {
+            let hub = Arc::new(Hub::new(watcher));
+            let router = api::routes(Site { hub: hub.clone(), guard });
+            Content { router, hub: Some(hub) }
+        })
+    }
+
+    /// Serves a folder of runs: finished ones, and those that are being written.
+    ///
+    /// # Errors
+    /// [`ServeError::Folder`] and [`ServeError::System`].
+    pub fn start_runs(listening: Listening, folder: &Path) -> Result<Server, ServeError> {
+        if !folder.is_dir() {
+            return Err(ServeError::Folder(folder.to_path_buf()));
+        }
+        let library = Arc::new(Library::new(folder));
+        Server::spawn(listening, |_| Content { router: runs_api::routes(library), hub: None })
+    }
+
+    /// Serves pages that do not change.
+    ///
+    /// # Errors
+    /// [`ServeError::System`].
+    pub fn start_pages(listening: Listening, pages: Vec<StaticPage>) -> Result<Server, ServeError> {
+        Server::spawn(listening, |_| Content { router: web::static_pages(pages), hub: None })
+    }
+
+    fn spawn(
+        listening: Listening,
+        content: impl FnOnce(Arc<Guard>) -> Content,
+    ) -> Result<Server, ServeError> {
+        let Listening { listener, limits } = listening;
         let address = listener.local_addr()?;
         let token = Token::draw()?;
         let guard = Arc::new(Guard::new(token.clone(), hosts(address)));
-        let site = Site { hub: Arc::new(Hub::new(watcher)), guard };
+        let Content { router, hub } = content(guard.clone());
+        let router = api::guarded(router, guard);
         let (end, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("serve".into()).spawn(move || {
-            runtime.block_on(serve(listener, site, ended));
+            runtime.block_on(serve(listener, limits, router, hub, ended));
             // Streams of pages that are still open end here.
             runtime.shutdown_background();
         })?;
+        tracing::info!(%address, "the page is served");
         Ok(Server { address, token, end: Some(end), thread: Some(thread) })
     }
 
@@ -121,10 +184,21 @@ impl Drop for Server {
     }
 }
 
-async fn serve(listener: TcpListener, site: Site, ended: oneshot::Receiver<()>) {
+async fn serve(
+    listener: TcpListener,
+    limits: Limits,
+    router: Router,
+    hub: Option<Arc<Hub>>,
+    ended: oneshot::Receiver<()>,
+) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let ticks = site.hub.clone().run();
-    let server = axum::serve(listener, api::routes(site));
+    let ticks = async {
+        match hub {
+            Some(hub) => hub.run().await,
+            None => std::future::pending().await,
+        }
+    };
+    let server = axum::serve(LimitedListener::new(listener, limits), router);
     tokio::select! {
         _ = ended => {}
         () = ticks => {}

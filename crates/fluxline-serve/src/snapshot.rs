@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use fluxline_core::Moment;
-use fluxline_daq::ledger::{Counted, Fate, Ledger, OUTCOMES, SourceEntry};
+use fluxline_daq::ledger::{Counted, Fate, InputEntry, Ledger, OUTCOMES, SourceEntry};
 use fluxline_run::{Live, Watcher};
 use serde_json::{Map, Value, json};
 
@@ -57,18 +57,18 @@ struct Before {
     at: Moment,
     counts: [f64; RATES.len()],
     packets: Vec<u64>,
+    datagrams: Vec<u64>,
 }
 
 impl Snapshots {
     /// Takes the state of an acquisition, and adds its rates to their history: once a tick.
-    pub fn tick(&mut self, watcher: &Watcher) -> Value {
-        let live = watcher.live();
+    pub fn tick(&mut self, watcher: &Watcher, live: &Live) -> Value {
         self.first.get_or_insert(live.at);
         for at in 0..RATES.len() {
-            let value = self.rate(at, &live);
+            let value = self.rate(at, live);
             self.series[at].push(value);
         }
-        let snapshot = self.shown(watcher, &live);
+        let snapshot = self.shown(watcher, live);
         if self.before.len() == RATE_TICKS {
             self.before.pop_front();
         }
@@ -76,6 +76,7 @@ impl Snapshots {
             at: live.counted_at,
             counts: RATES.each_ref().map(|rate| (rate.of)(&live.ledger)),
             packets: live.ledger.sources.iter().map(|source| source.counters.parsed).collect(),
+            datagrams: live.ledger.inputs.iter().map(|input| input.counters.datagrams).collect(),
         });
         snapshot
     }
@@ -89,6 +90,7 @@ impl Snapshots {
         let first = self.first.unwrap_or(live.at);
         let rates = self.rates(live);
         let sources = self.sources(live);
+        let inputs = self.inputs(watcher, live);
         let control = watcher.control();
         let remarks = control.remarks();
         let remarks = remarks.iter().map(|one| json!({"at_ns": one.at.as_ns(), "text": one.text}));
@@ -106,10 +108,14 @@ impl Snapshots {
             "ring_percent": live.stats.ring_percent,
             "free_bytes": live.free_bytes,
             "recorded_bytes": live.ledger.source_totals().bytes_recorded,
-            "flow": flow(live),
+            "flow": flow(&live.ledger, live.in_flight()),
+            "inputs": inputs,
             "events": {
                 "built": live.ledger.events(),
                 "incomplete": live.ledger.events_incomplete(),
+                "delay_counts": live.delay_counts.iter().map(|one| {
+                    json!({ "up_to_ns": one.up_to_ns, "events": one.events })
+                }).collect::<Vec<_>>(),
             },
             "delays": {
                 "events": live.delays.events,
@@ -161,26 +167,57 @@ impl Snapshots {
 
     fn sources(&self, live: &Live) -> Vec<Value> {
         let before = self.before.front();
-        let seconds =
-            before.map_or(0.0, |before| live.counted_at.since(before.at).as_ns() as f64 * 1e-9);
+        let seconds = self.rate_seconds(live);
         let entries = live.ledger.sources.iter().enumerate();
         entries
             .map(|(number, entry)| {
                 let before = before.and_then(|before| before.packets.get(number));
-                let grown = entry.counters.parsed - before.copied().unwrap_or(0);
-                let rate = if seconds > 0.0 { grown as f64 / seconds } else { 0.0 };
-                source(number, entry, rate, live.at)
+                let packets = entry.counters.parsed;
+                let mut shown = source(number, entry, growth(packets, before, seconds));
+                let silent = live.at.since(Moment::from_ns(entry.last_time_ns));
+                shown["silent_ms"] = (silent.as_ns() / 1_000_000).into();
+                shown
             })
             .collect()
     }
+
+    fn inputs(&self, watcher: &Watcher, live: &Live) -> Vec<Value> {
+        let before = self.before.front();
+        let seconds = self.rate_seconds(live);
+        let planned = watcher.plan().inputs.iter();
+        let entries = live.ledger.inputs.iter().zip(planned).enumerate();
+        entries
+            .map(|(number, (entry, planned))| {
+                let before = before.and_then(|before| before.datagrams.get(number));
+                let mut shown = input(entry);
+                shown["name"] = planned.name.as_str().into();
+                shown["listens"] = json!(planned.listens);
+                shown["rate"] = growth(entry.counters.datagrams, before, seconds).into();
+                shown
+            })
+            .collect()
+    }
+
+    /// Returns the time over which rates are measured \[s\]; 0 at first.
+    fn rate_seconds(&self, live: &Live) -> f64 {
+        let before = self.before.front();
+        before.map_or(0.0, |before| live.counted_at.since(before.at).as_ns() as f64 * 1e-9)
+    }
 }
 
-fn source(number: usize, entry: &SourceEntry, rate: f64, now: Moment) -> Value {
+/// Returns the growth of a count in a second.
+fn growth(count: u64, before: Option<&u64>, seconds: f64) -> f64 {
+    let grown = count.saturating_sub(before.copied().unwrap_or(0));
+    if seconds > 0.0 { grown as f64 / seconds } else { 0.0 }
+}
+
+/// Returns a source with its rate of packets.
+pub fn source(number: usize, entry: &SourceEntry, rate: f64) -> Value {
     let counters = &entry.counters;
-    let silent_ms = now.since(Moment::from_ns(entry.last_time_ns)).as_ns() / 1_000_000;
     json!({
         "number": number,
         "label": entry.label,
+        "input": entry.format,
         "packets": counters.parsed,
         "bytes": counters.bytes_parsed,
         "rate": rate,
@@ -189,14 +226,36 @@ fn source(number: usize, entry: &SourceEntry, rate: f64, now: Moment) -> Value {
         "reordered": counters.reordered,
         "duplicate": counters.duplicate,
         "recorded": counters.recorded,
+        "fragments": entry.events.fragments,
+        "missing": entry.events.missing,
         "state": entry.events.state,
-        "silent_ms": silent_ms,
+        "silent_ms": 0,
+    })
+}
+
+/// Returns the inputs of a ledger.
+pub fn inputs(ledger: &Ledger) -> Vec<Value> {
+    ledger.inputs.iter().map(input).collect()
+}
+
+fn input(entry: &InputEntry) -> Value {
+    let counters = &entry.counters;
+    json!({
+        "name": entry.name,
+        "listens": [],
+        "rate": 0,
+        "datagrams": counters.datagrams,
+        "bytes": counters.bytes,
+        "ring_full": counters.ring_full,
+        "socket_dropped": counters.socket_dropped,
+        "rejected": counters.rejected + counters.truncated + counters.sources_refused,
+        "frames": entry.remote.frames,
+        "frames_lost": entry.remote.frames_lost,
     })
 }
 
 /// Returns the ledger as a flow: what came, and where it went.
-fn flow(live: &Live) -> Value {
-    let ledger = &live.ledger;
+pub fn flow(ledger: &Ledger, in_flight: u64) -> Value {
     let totals = ledger.source_totals();
     let ends: Vec<Value> = OUTCOMES
         .iter()
@@ -214,15 +273,52 @@ fn flow(live: &Live) -> Value {
         })
         .collect();
     json!({
-        "expected": totals.expected,
+        "expected": sent(ledger),
         "lost": totals.lost,
         "received": ledger.received(),
         "to_builder": totals.to_builder,
-        "in_flight": live.in_flight(),
+        "in_flight": in_flight,
         "ends": ends,
         "host": {
             "nic_dropped": ledger.host.nic_dropped,
             "softnet_dropped": ledger.host.softnet_dropped,
         },
     })
+}
+
+/// Returns the packets that sources sent, by their counters; 0 where packets have no counters.
+///
+/// Inputs count a datagram before the readout follows its packet counter. Datagrams that wait in
+/// between were sent as well, so that "sent" is never behind "received".
+fn sent(ledger: &Ledger) -> u64 {
+    let (totals, input) = (ledger.source_totals(), ledger.input_totals());
+    let dropped = input.ring_full + input.truncated + input.rejected + input.sources_refused;
+    let waiting = input.datagrams.saturating_sub(dropped + totals.parsed);
+    if totals.expected > 0 { totals.expected + waiting } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use fluxline_daq::ledger::{InputCounters, SourceCounters};
+
+    use super::*;
+
+    #[test]
+    fn packets_that_wait_for_the_readout_are_sent_and_rejected_ones_are_not() {
+        let counters = InputCounters { datagrams: 120, rejected: 5, ..InputCounters::default() };
+        let inputs = vec![InputEntry { counters, ..InputEntry::default() }];
+        let of = |expected| SourceEntry {
+            counters: SourceCounters { parsed: 100, expected, lost: 3, ..Default::default() },
+            ..SourceEntry::default()
+        };
+        let ledger = |expected| Ledger {
+            inputs: inputs.clone(),
+            sources: vec![of(expected)],
+            ..Ledger::default()
+        };
+        let flow = |expected| flow(&ledger(expected), 0);
+        assert_eq!(flow(103)["expected"], 118, "15 wait");
+        assert_eq!(flow(103)["received"], 120);
+        assert_eq!(flow(0)["expected"], 0, "no counters");
+    }
 }

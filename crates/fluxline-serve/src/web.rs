@@ -1,40 +1,88 @@
 //! The files of the page, part of the program: it needs no network and no folder.
 
+use axum::Router;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::routing::get;
+
+use crate::server::StaticPage;
+
 /// A file of the page.
-pub struct Asset {
+struct Asset {
     /// Its path.
-    pub path: &'static str,
-    /// Its media type.
-    pub media_type: &'static str,
+    path: &'static str,
     /// Its text.
-    pub text: &'static str,
+    text: &'static str,
 }
 
-/// All files. uPlot (MIT) is the distribution of its package, version 1.6.32: see web/README.md.
-pub const ASSETS: [Asset; 5] = [
-    Asset {
-        path: "/",
-        media_type: "text/html; charset=utf-8",
-        text: include_str!("../web/index.html"),
-    },
-    Asset {
-        path: "/page.js",
-        media_type: "text/javascript; charset=utf-8",
-        text: include_str!("../web/page.js"),
-    },
-    Asset {
-        path: "/page.css",
-        media_type: "text/css; charset=utf-8",
-        text: include_str!("../web/page.css"),
-    },
-    Asset {
-        path: "/uplot.js",
-        media_type: "text/javascript; charset=utf-8",
-        text: include_str!("../web/uplot/uPlot.iife.min.js"),
-    },
-    Asset {
-        path: "/uplot.css",
-        media_type: "text/css; charset=utf-8",
-        text: include_str!("../web/uplot/uPlot.min.css"),
-    },
-];
+macro_rules! assets {
+    ($($path:literal is $file:literal;)*) => {
+        /// All files. uPlot (MIT) is the distribution of its package, version 1.6.32: see
+        /// web/README.md.
+        const ASSETS: &[Asset] =
+            &[$(Asset { path: $path, text: include_str!(concat!("../web/", $file)) }),*];
+    };
+}
+
+assets! {
+    "/" is "index.html";
+    "/page.css" is "page.css";
+    "/page.js" is "page.js";
+    "/bytes.js" is "bytes.js";
+    "/charts.js" is "charts.js";
+    "/control.js" is "control.js";
+    "/delays.js" is "delays.js";
+    "/dom.js" is "dom.js";
+    "/events.js" is "events.js";
+    "/flow.js" is "flow.js";
+    "/history.js" is "history.js";
+    "/image.js" is "image.js";
+    "/network.js" is "network.js";
+    "/notes.js" is "notes.js";
+    "/numbers.js" is "numbers.js";
+    "/packet.js" is "packet.js";
+    "/runs.js" is "runs.js";
+    "/signal.js" is "signal.js";
+    "/sources.js" is "sources.js";
+    "/store.js" is "store.js";
+    "/tiles.js" is "tiles.js";
+    "/trace.js" is "trace.js";
+    "/uplot.js" is "uplot/uPlot.iife.min.js";
+    "/uplot.css" is "uplot/uPlot.min.css";
+}
+
+/// The policy of a page that does not change: its script is in the page itself, and it loads
+/// nothing.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+impl Asset {
+    fn media_type(&self) -> &'static str {
+        match self.path.rsplit_once('.') {
+            Some((_, "js")) => "text/javascript; charset=utf-8",
+            Some((_, "css")) => "text/css; charset=utf-8",
+            _ => "text/html; charset=utf-8",
+        }
+    }
+}
+
+/// Makes the routes of the files.
+pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    ASSETS.iter().fold(Router::new(), |router, asset| {
+        let answer = move || async move { ([(CONTENT_TYPE, asset.media_type())], asset.text) };
+        router.route(asset.path, get(answer))
+    })
+}
+
+/// Makes the routes of pages that do not change.
+pub fn static_pages(pages: Vec<StaticPage>) -> Router {
+    pages.into_iter().fold(Router::new(), |router, StaticPage { path, html }| {
+        let answer = move || {
+            let html = html.clone();
+            async move {
+                let media_type = (CONTENT_TYPE, "text/html; charset=utf-8");
+                ([media_type, (CONTENT_SECURITY_POLICY, POLICY)], html)
+            }
+        };
+        router.route(&path, get(answer))
+    })
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_run::{Acquisition, Options, RunState};
-use fluxline_serve::{Client, ClientError, Listening, Server, ServerConfig};
+use fluxline_serve::{Client, ClientError, Limits, Listening, Server, ServerConfig};
 use serde_json::{Value, json};
 
 /// The longest wait for a running acquisition.
@@ -21,12 +21,16 @@ struct Served {
 }
 
 fn served(state: RunState) -> Served {
+    served_with(state, Limits::default())
+}
+
+fn served_with(state: RunState, limits: Limits) -> Served {
     let folder = tempfile::tempdir().expect("a folder");
     let experiment = boards(folder.path());
     let options = Options { state, ..Options::default() };
     let acquisition = fluxline_run::start_with(experiment, options).expect("started");
     let listen = Some("127.0.0.1:0".parse().expect("an address"));
-    let listening = Listening::on(&ServerConfig { listen }).expect("a free port");
+    let listening = Listening::on(&ServerConfig { listen, limits }).expect("a free port");
     let server = Server::start(listening, acquisition.watcher()).expect("served");
     Served { acquisition, server, _folder: folder }
 }
@@ -187,6 +191,11 @@ fn the_page_its_packet_and_its_history_are_there_with_a_policy_for_the_browser()
     for path in ["/page.js", "/page.css", "/uplot.js", "/uplot.css"] {
         assert_eq!(served.get(path).status, 200, "{path}");
     }
+    let script = served.get("/page.js").body;
+    for import in script.lines().filter_map(|line| line.split(" from \"").nth(1)) {
+        let path = import.trim_end_matches("\";").trim_start_matches('.');
+        assert_eq!(served.get(path).status, 200, "page.js imports {path}");
+    }
     served.wait_for(|state| state["sources"].as_array().is_some_and(|all| all.len() == 3));
     let began = Instant::now();
     let packet = loop {
@@ -260,8 +269,85 @@ fn an_address_that_is_taken_is_one_sentence() {
     let address = served.server.address();
     let address = address.trim_start_matches("http://").trim_end_matches('/');
     let listen = Some(address.parse().expect("an address"));
-    let error = Listening::on(&ServerConfig { listen }).expect_err("it is taken").to_string();
+    let config = ServerConfig { listen, ..ServerConfig::default() };
+    let error = Listening::on(&config).expect_err("it is taken").to_string();
     assert!(error.contains(address) && error.contains("--serve"), "{error}");
     let wrong = Client::new("ftp://nowhere").expect_err("no address").to_string();
     assert!(wrong.contains("http://127.0.0.1:8040"), "{wrong}");
+}
+
+/// Opens a connection and sends the beginning of a request.
+fn stranger(served: &Served) -> TcpStream {
+    let address = served.server.address();
+    let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a valid time");
+    let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: ");
+    stream
+}
+
+#[test]
+fn strangers_who_trickle_requests_stop_neither_the_run_nor_browsers_and_are_closed() {
+    let limits = Limits { connections: 6, quiet: Duration::from_secs(2) };
+    let served = served_with(RunState::Running, limits);
+    let address = served.server.address();
+    let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let mut browser = TcpStream::connect(&address).expect("it listens");
+    browser.set_read_timeout(Some(PATIENCE)).expect("a valid time");
+    write!(browser, "GET /api/events HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("sent");
+    let mut snapshots = |count: usize| {
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while text.matches("\"tick\":").count() < count {
+            let read = browser.read(&mut bytes).expect("a stream of snapshots");
+            assert!(read > 0, "the browser that follows is never the quietest");
+            text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+    };
+    snapshots(2);
+    let packets = served.acquisition.stats().packets;
+    let mut strangers = Vec::new();
+    for _ in 0..10 {
+        strangers.extend((0..10).map(|_| stranger(&served)));
+        // One byte now and then does not keep a place either.
+        strangers.iter_mut().for_each(|stranger| drop(stranger.write_all(b"a")));
+        assert_eq!(served.get("/api/session").status, 200, "a new browser");
+        snapshots(1);
+    }
+    let began = Instant::now();
+    for stranger in &mut strangers {
+        let mut bytes = [0; 64];
+        while matches!(stranger.read(&mut bytes), Ok(1..)) {}
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    snapshots(2);
+    assert!(served.acquisition.stats().packets > packets);
+}
+
+#[test]
+fn signals_of_fields_have_a_histogram_and_absent_fields_have_nothing() {
+    let served = served(RunState::Running);
+    served.wait_for(|state| state["sources"].as_array().is_some_and(|all| all.len() == 3));
+    let ask = |query: &str| {
+        let answer = served.get(&format!("/api/signal?source=1&{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+        serde_json::from_str::<Value>(&answer.body).expect("JSON")
+    };
+    let began = Instant::now();
+    let signal = loop {
+        let signal = ask("field=event_number");
+        if signal["packets"].as_u64() > Some(4) {
+            break signal;
+        }
+        assert!(began.elapsed() < PATIENCE, "{signal:#}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let counts = signal["histogram"]["counts"].as_array().expect("counts");
+    let sum: u64 = counts.iter().filter_map(Value::as_u64).sum();
+    assert_eq!(Some(sum), signal["packets"].as_u64());
+    assert_eq!(signal["per"], "packet", "{signal:#}");
+    assert_eq!(ask("field=nothing")["packets"], 0);
+    assert_eq!(ask("x=event_number&y=event_number")["image"]["skipped"], 0);
+    assert_eq!(served.get("/api/signal?source=1").status, 400);
+    assert_eq!(served.get(&format!("/api/signal?field={}", "x".repeat(300))).status, 400);
+    assert_eq!(served.get("/api/trace?field=event_number&from=x").status, 400);
 }

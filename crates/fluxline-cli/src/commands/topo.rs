@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use fluxline_report::Page;
+use fluxline_serve::StaticPage;
 use fluxline_sim::scenario::Scenario;
 use fluxline_sim::topo::{self, Options, Survey};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::served::{self, NamedPage};
 use crate::topo_arguments::TopoArguments;
 use crate::{files, say, say_text};
 
@@ -38,13 +41,21 @@ pub fn topo(arguments: &TopoArguments, json: bool) -> Result<(), Failure> {
     if json {
         let version = env!("CARGO_PKG_VERSION");
         crate::commands::print_json(&json!({ "fluxline": version, "name": name, "map": survey }));
-        return Ok(());
+    } else {
+        say_text!("{}", page.text());
+        for file in [&arguments.svg, &arguments.html].into_iter().flatten() {
+            say!("\nmap: {}", file.display());
+        }
     }
-    say_text!("{}", page.text());
-    for file in [&arguments.svg, &arguments.html].into_iter().flatten() {
-        say!("\nmap: {}", file.display());
+    match arguments.page.serve {
+        Some(listen) => served::pages(listen, vec![map_page("/", &page)]),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Returns the map as a page of a server.
+pub fn map_page(path: &str, page: &Page) -> NamedPage {
+    NamedPage { name: "map", page: StaticPage { path: path.to_owned(), html: page.html() } }
 }
 
 /// Returns the index of the interval at a time.

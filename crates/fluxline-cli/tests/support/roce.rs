@@ -25,10 +25,15 @@ pub fn experiment(roce: &str) -> String {
 
 /// Starts a run of such an experiment; returns the address on which it listens.
 pub fn start(scratch: &Path, roce: &str) -> (Running, SocketAddr) {
+    start_with(scratch, roce, &[])
+}
+
+/// Starts a run of such an experiment with more arguments.
+pub fn start_with(scratch: &Path, roce: &str, more: &[&str]) -> (Running, SocketAddr) {
     let (file, folder) = (scratch.join("roce.toml"), scratch.join("run"));
     std::fs::write(&file, experiment(roce)).expect("written");
     let run = ["run", text(&file), "--folder", text(&folder)];
-    let running = Running::start(&run, "memory ");
+    let running = Running::start(&[&run, more].concat(), "memory ");
     let line = running.said.lines().find(|line| line.starts_with("source ")).expect("a source");
     let address = line.rsplit("roce://").next().expect("an address").trim();
     let address = address.parse().expect("an address");

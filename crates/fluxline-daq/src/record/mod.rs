@@ -39,7 +39,9 @@ pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use integrity::{Integrity, RunEnd};
 pub use join::{Join, JoinReport, JoinedReader};
-pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable};
+pub use reader::{
+    BatchMark, Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable,
+};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use storage::{Disk, Storage};
 pub use ways::WriteMode;

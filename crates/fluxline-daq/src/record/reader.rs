@@ -112,6 +112,13 @@ pub struct RecordedBatch {
     record_batch: RecordBatch,
 }
 
+/// A batch's number and place, by which it is read again ([`RunReader::read_marked`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchMark {
+    number: u64,
+    place: Place,
+}
+
 /// The place of a batch in the files of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -159,6 +166,32 @@ impl RunReader {
             metadata: HashMap::new(),
             report: ReadReport::default(),
         })
+    }
+
+    /// Opens a run behind a batch that was read before: a run that is being written has more now.
+    /// Its report counts from there. It has no batch when the marked one no longer exists.
+    pub fn open_after(path: &Path, mark: BatchMark) -> Result<RunReader, ReadError> {
+        let mut reader = RunReader::open(path)?;
+        let Place { file, start } = mark.place;
+        let Some(path) = reader.files.get(file as usize) else {
+            reader.opened = reader.files.len();
+            return Ok(reader);
+        };
+        let mut scan = Scan::open_at(path, start)?;
+        let found = scan.next_batch().map_err(|fault| explain(path, fault))?;
+        let is_there = found.is_some_and(|good| good.number == mark.number);
+        reader.opened = if is_there { file as usize + 1 } else { reader.files.len() };
+        reader.scan = is_there.then_some(scan);
+        reader.last_batch = Some(mark.number);
+        Ok(reader)
+    }
+
+    /// Reads a marked batch again; `None` if it no longer exists.
+    ///
+    /// Cost: reads and checks the whole batch.
+    pub fn read_marked(&self, mark: BatchMark) -> Result<Option<RecordedBatch>, ReadError> {
+        let again = self.read_again(mark.place)?;
+        Ok(again.filter(|batch| batch.number == mark.number))
     }
 
     /// Returns the run's folder.
@@ -318,6 +351,12 @@ impl RecordedBatch {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns the mark by which it is read again.
+    #[must_use]
+    pub fn mark(&self) -> BatchMark {
+        BatchMark { number: self.number, place: self.place }
     }
 
     /// Returns its place.

@@ -25,7 +25,7 @@ use fluxline_daq::formats::LoadedFormat;
 
 use crate::error::Error;
 use crate::limits::ExpectedTraffic;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, PublishedInput};
 use crate::ring::InputRing;
 use crate::stop::Stop;
 
@@ -139,7 +139,8 @@ impl InputThread {
             let end = self.feed.run(&stop, &monitor);
             // Other inputs have no counters of their own: the readout's are theirs.
             if end.receiver.is_some() {
-                monitor.publish_input_end(&end.counters);
+                let (counters, remote) = (end.counters.clone(), end.remote.clone());
+                monitor.publish_input_end(PublishedInput { counters, remote });
             }
             end
         })

@@ -18,13 +18,13 @@ use fluxline_core::fabric::{Completion, EndpointId, Fabric, RegionId, Reliabilit
 use fluxline_core::port::Port;
 use fluxline_core::roce::{Psn, QueuePair};
 use fluxline_daq::experiment::{self, Roce, Sender, SenderReliability, Source};
-use fluxline_daq::ledger::RemoteWriteCounters;
+use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 use serde_json::{Map, Value, json};
 
 use super::retries::RetryWatch;
 use super::{Feed, InputEnd, OpenInput};
 use crate::error::Error;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, PublishedInput};
 use crate::ring::{InputRing, Landed, LandedLane};
 use crate::stop::Stop;
 
@@ -123,6 +123,7 @@ impl Feed for RoceFeed {
             }
             let taken = self.take();
             self.watch(monitor);
+            monitor.publish_input(|| self.published());
             let drained = taken == 0 && self.has_room();
             if over.is_some_and(|since| drained || since.elapsed() > DRAIN_MAX) {
                 break;
@@ -214,15 +215,10 @@ impl RoceFeed {
 
     fn end(mut self, monitor: &Monitor) -> InputEnd {
         self.end_watches(monitor);
-        let mut end = InputEnd { remote: self.counters(), ..InputEnd::default() };
-        end.counters.datagrams = end.remote.records;
-        end.counters.bytes = self.lanes.iter().map(|lane| lane.bytes).sum();
-        let dropped = self.node.node().port().counters().frames_dropped;
-        // The kernel does not say whose frames it dropped.
-        match self.lanes.iter().all(|lane| lane.retries.is_some()) {
-            true => end.remote.frames_socket_dropped = dropped,
-            false => end.counters.socket_dropped = dropped,
-        }
+        let published = self.published();
+        monitor.publish_input_end(published.clone());
+        let PublishedInput { counters, remote } = published;
+        let mut end = InputEnd { counters, remote, ..InputEnd::default() };
         let mut connections = Vec::new();
         for lane in &self.lanes {
             let endpoint = lane.endpoint;
@@ -256,6 +252,21 @@ impl RoceFeed {
                 monitor.note(Some(format!("source `{source}`: sender `{sender}` {reason}")));
             }
         }
+    }
+
+    /// Returns the counters so far.
+    fn published(&mut self) -> PublishedInput {
+        let mut remote = self.counters();
+        let bytes = self.lanes.iter().map(|lane| lane.bytes).sum();
+        let mut counters =
+            InputCounters { datagrams: remote.records, bytes, ..InputCounters::default() };
+        let dropped = self.node.node().port().counters().frames_dropped;
+        // The kernel does not say whose frames it dropped.
+        match self.lanes.iter().all(|lane| lane.retries.is_some()) {
+            true => remote.frames_socket_dropped = dropped,
+            false => counters.socket_dropped = dropped,
+        }
+        PublishedInput { counters, remote }
     }
 
     fn counters(&mut self) -> RemoteWriteCounters {

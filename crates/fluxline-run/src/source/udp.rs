@@ -120,7 +120,7 @@ impl Feed for UdpFeed {
             if over && receiver.is_drained() {
                 break;
             }
-            monitor.publish_input(|| counters_of(&mut receiver));
+            monitor.publish_input(|| counters_of(&mut receiver).into());
             let timeout = if over { DRAIN_TIMEOUT } else { RECEIVE_TIMEOUT };
             match receiver.receive_into(&mut ring, timeout) {
                 Ok(Received::ReaderGone) => break,
@@ -150,7 +150,7 @@ impl Feed for LoopbackFeed {
             if let Some(arrived) = &arrived {
                 arrived.set(receiver.counters().datagrams);
             }
-            monitor.publish_input(|| counters_of(&mut receiver));
+            monitor.publish_input(|| counters_of(&mut receiver).into());
             let timeout = if finished { DRAINED_AFTER } else { RECEIVE_TIMEOUT };
             match receiver.receive_into(&mut ring, timeout) {
                 Ok(Received::Idle) if finished => break,

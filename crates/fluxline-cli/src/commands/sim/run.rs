@@ -4,14 +4,18 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use fluxline_report::Page;
+use fluxline_serve::StaticPage;
 use fluxline_sim::core::trace::Trace;
 use fluxline_sim::report::{self, Columns, Stage};
 use fluxline_sim::scenario::{Refused, Scenario};
+use fluxline_sim::topo;
 use serde_json::json;
 
 use super::parquet::Note;
 use super::{dump, parquet};
+use crate::commands::topo::map_page;
 use crate::failure::Failure;
+use crate::served::{self, NamedPage};
 use crate::sim_arguments::SimRunArguments;
 use crate::{files, inform, progress, say, say_text};
 
@@ -44,21 +48,35 @@ pub fn run(arguments: &SimRunArguments, json: bool) -> Result<(), Failure> {
         false => compute_sweep(&name, &scenario, threads, json)?,
     };
     let text = computed.page.text();
+    let pages = arguments.page.serve.map(|_| pages(&name, &scenario, &computed.page));
     if json {
         crate::commands::print_json(&computed.document);
     }
     if let Some(folder) = &arguments.report {
         write(folder, computed)?;
     }
-    if json {
-        return Ok(());
+    if !json {
+        say_text!("{text}");
+        if let Some(folder) = &arguments.report {
+            say!("\nreport: {}", folder.join("report.html").display());
+        }
+        dumped.iter().for_each(dump::Dumped::say);
     }
-    say_text!("{text}");
-    if let Some(folder) = &arguments.report {
-        say!("\nreport: {}", folder.join("report.html").display());
+    match (arguments.page.serve, pages) {
+        (Some(listen), Some(pages)) => served::pages(listen, pages),
+        _ => Ok(()),
     }
-    dumped.iter().for_each(dump::Dumped::say);
-    Ok(())
+}
+
+/// Returns the pages of a simulation: its report, and its map over time where there is one.
+fn pages(name: &str, scenario: &Scenario, report: &Page) -> Vec<NamedPage> {
+    let page = StaticPage { path: "/".to_owned(), html: report.html() };
+    let mut pages = vec![NamedPage { name: "report", page }];
+    match topo::survey(scenario, &topo::Options::of(scenario)) {
+        Ok(survey) => pages.push(map_page("/map", &topo::page(name, &survey))),
+        Err(error) => inform!("no map: {error}"),
+    }
+    pages
 }
 
 /// Measures a scenario without a sweep.

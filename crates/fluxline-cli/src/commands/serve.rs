@@ -1,0 +1,22 @@
+//! `fluxline serve`: a page over a folder of runs.
+
+use fluxline_serve::{Listening, Server};
+use serde_json::json;
+
+use crate::arguments::ServeRunsArguments;
+use crate::failure::Failure;
+use crate::served;
+
+/// Serves until Ctrl-C.
+pub fn serve(arguments: &ServeRunsArguments, json: bool) -> Result<(), Failure> {
+    let stop = fluxline_run::Stop::on_signal();
+    let listening = Listening::on(&served::config(arguments.listen)).map_err(served::failure)?;
+    let server = Server::start_runs(listening, &arguments.folder).map_err(served::failure)?;
+    if json {
+        super::print_json(&json!({ "page": server.address() }));
+    } else {
+        crate::say!("page     {}", server.address());
+    }
+    served::wait(&stop);
+    Ok(())
+}

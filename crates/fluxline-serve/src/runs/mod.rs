@@ -1,0 +1,194 @@
+//! Run folders on a page: a list of them, and each one's ledger, events, packets and traces.
+//!
+//! A [`Library`] is a folder of runs. It reads a run while somebody looks at it, and keeps an index
+//! of the runs that were looked at last. It changes nothing in a run folder.
+
+mod described;
+mod document;
+mod events;
+mod index;
+mod reading;
+mod traced;
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fluxline_daq::record::{ReadError, RunFolder};
+use serde_json::{Value, json};
+
+use crate::signal::Choice;
+use described::Descriptions;
+use events::EventPackets;
+pub use events::Wanted;
+use index::Index;
+use reading::{Reading, end_of};
+pub use traced::Zoom;
+use traced::{Answer, Tracer};
+
+/// Runs whose index is kept; the one that was asked for least recently makes room.
+const RUNS_MAX: usize = 8;
+/// Traces of a run that are kept: 32 MiB each.
+const TRACES_MAX: usize = 4;
+/// Most runs of a list: the newest.
+const LISTED_MAX: usize = 2000;
+
+/// The reason why a question about a run has no answer, in a sentence.
+#[derive(Debug)]
+pub struct NotThere(pub String);
+
+impl From<ReadError> for NotThere {
+    fn from(error: ReadError) -> NotThere {
+        NotThere(format!("{error}."))
+    }
+}
+
+/// A folder of runs.
+pub struct Library {
+    folder: PathBuf,
+    runs: Mutex<VecDeque<Arc<Run>>>,
+}
+
+/// A run that is looked at.
+pub struct Run {
+    id: String,
+    path: PathBuf,
+    index: Reading<Index>,
+    traces: Mutex<VecDeque<ChosenTrace>>,
+}
+
+struct ChosenTrace {
+    source: u32,
+    field: String,
+    reading: Arc<Reading<Tracer>>,
+}
+
+impl Library {
+    pub fn new(folder: &Path) -> Library {
+        Library { folder: folder.to_path_buf(), runs: Mutex::default() }
+    }
+
+    /// Lists the runs, the newest name first; folders that are no runs are left out.
+    pub fn list(&self) -> Result<Value, NotThere> {
+        let entries = std::fs::read_dir(&self.folder).map_err(|error| {
+            NotThere(format!("{} cannot be read: {error}.", self.folder.display()))
+        })?;
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable_by(|a, b| b.cmp(a));
+        let lines = names.iter().filter_map(|id| {
+            let path = self.folder.join(id);
+            let end = end_of(&path).ok()?;
+            Some(document::line(&path, id, end))
+        });
+        let runs: Vec<Value> = lines.take(LISTED_MAX).collect();
+        Ok(json!({ "folder": self.folder, "runs": runs }))
+    }
+
+    /// Returns a run by the name of its folder.
+    pub fn run(&self, id: &str) -> Result<Arc<Run>, NotThere> {
+        let is_name = !id.is_empty() && id != "." && id != ".." && !id.contains(['/', '\0']);
+        if !is_name {
+            return Err(NotThere("the name of a run is that of its folder, without `/`.".into()));
+        }
+        let mut runs = lock(&self.runs);
+        let found = runs.iter().position(|run| run.id == id).and_then(|at| runs.remove(at));
+        let run = match found {
+            Some(run) => run,
+            None => Arc::new(Run::open(&self.folder.join(id), id)?),
+        };
+        runs.push_back(run.clone());
+        if runs.len() > RUNS_MAX {
+            runs.pop_front();
+        }
+        Ok(run)
+    }
+}
+
+impl Run {
+    /// Opens a run folder.
+    pub fn open(path: &Path, id: &str) -> Result<Run, NotThere> {
+        RunFolder::open(path).map_err(|error| NotThere(format!("{error}.")))?;
+        Ok(Run {
+            id: id.to_owned(),
+            path: path.to_path_buf(),
+            index: Reading::new(path, Index::default()),
+            traces: Mutex::default(),
+        })
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> Result<Value, NotThere> {
+        let folder = self.folder()?;
+        let state = self.index.ask();
+        Ok(document::state(&folder, &self.id, &state))
+    }
+
+    /// Lists events.
+    pub fn events(&self, wanted: Wanted) -> Result<Value, NotThere> {
+        let batches = self.index.ask().visitor.batches_from(wanted.from).to_vec();
+        Ok(events::list(&self.path, &batches, wanted)?)
+    }
+
+    /// Lists the packets of an event, or decodes the one with number `packet`.
+    pub fn event(&self, number: u64, packet: Option<usize>) -> Result<Value, NotThere> {
+        let absent = || NotThere(format!("the files have no event {number} (yet)."));
+        let batch = self.index.ask().visitor.batches_from(number).first().copied();
+        let event = EventPackets::read(&self.path, batch.ok_or_else(absent)?, number)?;
+        let event = event.ok_or_else(absent)?;
+        let folder = self.folder()?;
+        let descriptions = Descriptions::of(&folder);
+        match packet {
+            None => Ok(event.list(&descriptions)),
+            Some(packet) => match event.packet(packet, &descriptions) {
+                Some(decoded) => decoded.map_err(NotThere),
+                None => Err(NotThere(format!("event {number} has no packet {packet}."))),
+            },
+        }
+    }
+
+    /// Gathers a signal of the packets from event `from` on.
+    pub fn signal(&self, choice: &Choice, from: u64) -> Result<Value, NotThere> {
+        let batches = self.index.ask().visitor.batches_from(from).to_vec();
+        events::signal(&self.path, &batches, choice)?.map_err(NotThere)
+    }
+
+    /// Returns a part of the trace of a field of a source.
+    pub fn trace(&self, source: u32, field: &str, zoom: Zoom) -> Result<Value, NotThere> {
+        let reading = self.tracer(source, field);
+        let answer = traced::zoom(&reading.ask(), zoom);
+        let again = match answer {
+            Answer::Now(document) => return Ok(document),
+            Answer::Read(again) => again,
+        };
+        let part = again.read(&self.path);
+        let state = reading.ask();
+        let part = part.unwrap_or_else(|| state.visitor.coarse(zoom));
+        Ok(traced::document(&state, &part))
+    }
+
+    fn tracer(&self, source: u32, field: &str) -> Arc<Reading<Tracer>> {
+        let mut traces = lock(&self.traces);
+        let is_it = |one: &ChosenTrace| one.source == source && one.field == field;
+        let found = traces.iter().position(is_it).and_then(|at| traces.remove(at));
+        let found = found.unwrap_or_else(|| ChosenTrace {
+            source,
+            field: field.to_owned(),
+            reading: Arc::new(Reading::new(&self.path, Tracer::new(source, field))),
+        });
+        let reading = found.reading.clone();
+        traces.push_back(found);
+        if traces.len() > TRACES_MAX {
+            traces.pop_front();
+        }
+        reading
+    }
+
+    fn folder(&self) -> Result<RunFolder, NotThere> {
+        RunFolder::open(&self.path).map_err(|error| NotThere(format!("{error}.")))
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

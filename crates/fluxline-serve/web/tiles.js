@@ -1,0 +1,61 @@
+// The numbers at the top.
+import { at, make, put } from "./dom.js";
+import { count, si, time } from "./numbers.js";
+import { store } from "./store.js";
+
+function diskLasts({ free_bytes, rates }) {
+  if (free_bytes === null || !(rates.recorded.value > 0)) return "";
+  const hours = free_bytes / rates.recorded.value / 3600;
+  return hours > 1000 ? "" : `lasts ${hours >= 1 ? `${hours.toFixed(1)} h` : `${(hours * 60).toFixed(0)} min`}`;
+}
+
+function live(state) {
+  const { rates, delays, free_bytes, ring_percent, flow, recorded_bytes } = state;
+  const short = rates.recorded.value > 0 && free_bytes / rates.recorded.value < 3600;
+  return [
+    ["packets in", si(rates.packets.value, "/s")],
+    ["data in", si(rates.bits.value, "bit/s")],
+    ["events", si(rates.events.value, "/s")],
+    ["incomplete events", si(rates.incomplete.value, "/s"), rates.incomplete.value > 0],
+    lost(flow),
+    ["recorded", si(recorded_bytes, "B"), false, si(rates.recorded.value, "B/s")],
+    ["disk left", free_bytes === null ? "–" : si(free_bytes, "B"), short, diskLasts(state)],
+    ["fullest ring", `${ring_percent} %`, ring_percent > 80],
+    ["event delay, median", delays.events ? time(delays.p50_ns) : "–", false,
+      delays.events ? `99 %: ${time(delays.p99_ns)}, most ${time(delays.max_ns)}` : ""],
+  ];
+}
+
+function lost(flow) {
+  const share = flow.expected ? `${((flow.lost / flow.expected) * 100).toPrecision(2)} % of sent` : "";
+  return ["lost", count(flow.lost), flow.lost > 0, share];
+}
+
+function recorded({ reading, events, flow, faults }) {
+  return [
+    ["events", count(events.built), false, reading.complete ? "" : "still reading"],
+    ["incomplete events", count(events.incomplete), events.incomplete > 0],
+    ["packets", count(reading.packets)],
+    ["data", si(reading.bytes, "B"), false, `${count(reading.batches)} batches`],
+    ...(flow ? [lost(flow)] : []),
+    ["faults of the files", reading.complete ? count(faults.length) : "–", faults.length > 0],
+  ];
+}
+
+export function drawTiles() {
+  const tiles = store.mode === "run" ? recorded(store.state) : live(store.state);
+  const place = at("tiles");
+  while (place.children.length > tiles.length) place.lastChild.remove();
+  while (place.children.length < tiles.length) {
+    const tile = make("div", { class: "tile" });
+    tile.append(make("span", { class: "quiet" }), make("b"), make("span", { class: "quiet" }));
+    place.append(tile);
+  }
+  tiles.forEach(([name, value, bad, more], index) => {
+    const tile = place.children[index];
+    tile.classList.toggle("bad", Boolean(bad));
+    put(tile.children[0], name);
+    put(tile.children[1], value);
+    put(tile.children[2], more ?? "");
+  });
+}
