@@ -1,0 +1,116 @@
+"""Runs as the exports see them, and the part of a run that is exported."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+RAW_TABLES = ("packets",)
+"""Tables of whole packets: their values are in the other tables already."""
+
+
+class ExportError(Exception):
+    """An export that cannot begin or go on, in one sentence that says what to do."""
+
+
+class Tables(Protocol):
+    """The tables of a run."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The contents of `run.json`."""
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The names of the tables."""
+
+    def schema(self, table: str) -> pa.Schema:
+        """Returns the columns of a table, with `unit` and `help` in their metadata."""
+
+    def batches(self, table: str, **selection: Any) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a table, batch by batch."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The tables, columns, sources and events to export; None selects all."""
+
+    tables: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    sources: tuple[str | int, ...] | None = None
+    events: tuple[int, int] | None = None
+    """The first event, and the event behind the last one."""
+
+    @staticmethod
+    def of(tables=None, columns=None, sources=None, events=None) -> Selection:
+        """Makes a selection of lists, ranges or pairs."""
+        bounds = (events.start, events.stop) if isinstance(events, range) else events
+        listed = [None if one is None else tuple(one) for one in (tables, columns, sources)]
+        return Selection(*listed, None if bounds is None else (int(bounds[0]), int(bounds[1])))
+
+
+@dataclass
+class Report:
+    """The result of an export."""
+
+    path: Path
+    rows: dict[str, int] = field(default_factory=dict)
+    """The rows of each table."""
+    payload_bytes: int = 0
+    """The bytes of the values in memory, before compression and without offsets."""
+    file_bytes: int = 0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
+def tables_of(run: Tables, selection: Selection) -> list[str]:
+    """Returns the selected tables, after a check of all names."""
+    known = list(run.tables)
+    chosen = [one for one in known if one not in RAW_TABLES]
+    if selection.tables is not None:
+        for name in selection.tables:
+            _check("table", name, known)
+        chosen = list(selection.tables)
+    if selection.columns is not None:
+        columns = {name for table in chosen for name in run.schema(table).names}
+        for name in selection.columns:
+            _check("column", name, sorted(columns))
+    return chosen
+
+
+def _check(kind: str, name: str, known: Sequence[str]) -> None:
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}."
+    raise ExportError(f"the run has no {kind} `{name}`; {hint}")
+
+
+def schema_of(run: Tables, table: str, selection: Selection) -> pa.Schema:
+    """Returns the selected columns of a table."""
+    schema = run.schema(table)
+    if selection.columns is None:
+        return schema
+    return pa.schema([one for one in schema if one.name in selection.columns], schema.metadata)
+
+
+def iso_time(nanoseconds: int | None) -> str | None:
+    """Returns a time stamp of `run.json` in ISO 8601, to the microsecond."""
+    if not nanoseconds:
+        return None
+    seconds, rest = divmod(int(nanoseconds), 1_000_000_000)
+    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return when.replace(microsecond=rest // 1000).isoformat().replace("+00:00", "Z")
+
+
+def run_name(run: Tables) -> str:
+    """Returns the name of a run: of its experiment, else of its folder."""
+    name = run.info.get("experiment", {}).get("name")
+    return str(name or os.path.basename(str(run.info.get("folder", "run"))))
