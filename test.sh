@@ -37,6 +37,9 @@ export FLUXLINE_PYTHON="$venv/bin/python"
 say "tests of all crates, documentation examples among them"
 cargo test --workspace --locked "$@"
 
+say "the Python package: its wheel, its tests"
+tools/python/test.sh --quiet
+
 say "rings, channels, slots and bells in every order of their steps (loom)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
   cargo test --locked --release -p fluxline --lib loom_

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Builds the wheel of the Python package, installs it into target/python, and runs its tests.
+# Arguments go to pytest: tools/python/test.sh -k run
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+venv="$PWD/target/venv"
+tools=(maturin pytest mypy)
+installed() { "$venv/bin/python" -c 'import maturin, pytest, mypy, numpy, pyarrow' 2>/dev/null; }
+if ! installed; then
+  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check numpy pyarrow "${tools[@]}"
+fi
+
+# A profile of cargo's: `PROFILE=release tools/python/test.sh` tests the wheel that users get.
+"$venv/bin/maturin" build --quiet --locked --profile "${PROFILE:-dev}" \
+  --manifest-path crates/fluxline-python/Cargo.toml --interpreter "$venv/bin/python" \
+  --out target/wheels
+rm -rf target/python
+"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-index \
+  --target target/python --find-links target/wheels fluxline
+
+export PYTHONPATH="$PWD/target/python"
+exec "$venv/bin/python" -m pytest -c crates/fluxline-python/pyproject.toml \
+  --rootdir crates/fluxline-python -p no:cacheprovider "$@"
