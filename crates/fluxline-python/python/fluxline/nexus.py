@@ -130,9 +130,7 @@ class EventData:
             else:
                 self.other_writer.append_leaf(leaf)
                 if leaf.name == self.row_time:
-                    zero = replace(leaf, name="event_time_zero", valid=None)
-                    zero.attributes["offset"] = leaf.attributes.get("start", "")
-                    self.event_writer.append_leaf(zero)
+                    self.event_writer.append_leaf(_time_zero(leaf))
 
     def _append_event_field(self, leaf: Leaf) -> None:
         name = self.fields[leaf.name]
@@ -250,6 +248,13 @@ def nexus_name(name: str) -> str:
     """Returns a name with the characters that NeXus permits."""
     safe = "".join(one if one.isascii() and (one.isalnum() or one == "_") else "_" for one in name)
     return safe if safe[:1].isalpha() else f"table_{safe}"
+
+
+def _time_zero(leaf: Leaf) -> Leaf:
+    """Returns the times of rows with the one attribute that NXevent_data has for their start."""
+    attributes = dict(leaf.attributes)
+    attributes["offset"] = attributes.pop("start", "")
+    return replace(leaf, name="event_time_zero", valid=None, attributes=attributes)
 
 
 def _first_of(names: Sequence[str], known: Sequence[str]) -> str | None:
