@@ -58,7 +58,7 @@ pub struct Column {
 }
 
 impl Column {
-    fn of(value: &LayoutValue) -> Column {
+    pub(crate) fn of(value: &LayoutValue) -> Column {
         let kind = match (value.kind, value.width_bits) {
             (ValueKind::Unsigned, _) => ColumnKind::U64,
             (ValueKind::Signed, _) => ColumnKind::I64,
@@ -373,9 +373,20 @@ impl<'l, 'b> Walk<'l, 'b> {
 }
 
 fn decode<'a>(layout: &Layout, bytes: &'a [u8], port: u16, out: &mut Vec<Value<'a>>) {
+    decode_located(layout, bytes, port, out);
+}
+
+/// Decodes all values of a layout into `out`, and returns the places of its fields.
+pub(crate) fn decode_located<'a>(
+    layout: &Layout,
+    bytes: &'a [u8],
+    port: u16,
+    out: &mut Vec<Value<'a>>,
+) -> Located {
     let walk = Walk::over(layout, bytes, port);
     out.clear();
     out.extend((0..layout.values.len()).map(|id| walk.value(id)));
+    walk.located
 }
 
 /// The records of one payload, in order; ends before the first that does not fit.

@@ -489,6 +489,14 @@ impl Layout {
         self.values.iter().position(|value| value.name == name)
     }
 
+    /// Returns the lists, each with its number in `items`.
+    pub fn lists(&self) -> impl Iterator<Item = (usize, &List)> {
+        self.items.iter().enumerate().filter_map(|(index, item)| match &item.kind {
+            ItemKind::List(list) => Some((index, list)),
+            ItemKind::Word { .. } | ItemKind::Bytes { .. } => None,
+        })
+    }
+
     /// Numbers of the values that item number `item` yields: its word, its bits, what is picked.
     pub fn values_of(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
         self.values.iter().enumerate().filter_map(move |(id, value)| match value.origin {

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod carrier;
+pub mod columnar;
 mod compile;
 mod compile_items;
 mod compile_roles;

@@ -4,6 +4,10 @@
 //! pure half in `python/fluxline` adds what needs no Rust: dictionaries, asyncio, NumPy views.
 #![deny(unsafe_code, reason = "only buffer.rs may lend memory to Python, with its proofs")]
 
+mod buffer;
+mod fault;
+mod link;
+
 use pyo3::prelude::*;
 
 /// The module `fluxline._fluxline`.
@@ -11,4 +15,8 @@ use pyo3::prelude::*;
 mod _fluxline {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    use crate::buffer::Memory;
+    #[pymodule_export]
+    use crate::link::{Completion, Endpoint, Node, Receiver, Region, Remote, Sender, Task, open};
 }

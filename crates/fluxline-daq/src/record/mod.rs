@@ -8,7 +8,8 @@
 //!
 //! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back, [`mod@join`]
 //! puts late fragments into their events, [`mod@recover`] mends a run that did not end,
-//! [`integrity`] compares the files with `run.json`, [`mod@export`] converts a run for other tools.
+//! [`integrity`] compares the files with `run.json`, [`typed`] decodes packets into Arrow tables,
+//! [`mod@export`] converts a run for other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod columns;
@@ -26,6 +27,7 @@ mod regular;
 mod scan;
 pub mod schema;
 mod storage;
+pub mod typed;
 mod ways;
 pub mod writer;
 

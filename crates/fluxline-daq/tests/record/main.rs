@@ -8,3 +8,4 @@ mod missing;
 mod round_trip;
 mod samples;
 mod torn;
+mod typed;
