@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
-from ._partial import PartialFile, Stopped
+from ._partial import PartialFile, Stopped, Storage
 from ._selection import ExportError, Report, Selection, Tables, schema_of, tables_of
 
 try:
@@ -25,6 +25,8 @@ import numpy as np
 RESUME = "fluxline_resume"
 """Attribute of the root of a part that another call may continue."""
 LAYOUT_VERSION = 1
+VERSIONS = ("v110", "v110")
+"""The version of the HDF5 format: that of libhdf5 1.10, which all readers know."""
 VALUE_CHUNK_BYTES = 1 << 20
 COLUMN_CHUNK_BYTES = 1 << 17
 SMALL_COLUMN_FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
@@ -33,6 +35,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "lzf": {"compression": "lzf", "shuffle": True},
     "gzip": {"compression": "gzip", "compression_opts": 1, "shuffle": True},
 }
+BOUNDS_HELP = "Where each list begins in the values; it ends where the next one begins."
 CODED = ("status",)
 """Text columns with few different words, which are stored as codes."""
 
@@ -46,9 +49,36 @@ class Progress:
     payload_bytes: int
 
 
+class Keywords(TypedDict, total=False):
+    """Keywords of an export to HDF5 or NeXus; all are optional."""
+
+    tables: Sequence[str]
+    """Names of tables; default: all but those of whole packets and of single records."""
+    columns: Sequence[str]
+    sources: Sequence[str | int]
+    """Names or numbers of sources."""
+    events: range | tuple[int, int]
+    """Numbers of events, the end not included."""
+    compression: str
+    """`none`, `lzf` or `gzip`, of waveforms and records; other columns are always compressed."""
+    overwrite: bool
+    progress: Callable[[Progress], None]
+    stop: Callable[[], bool]
+    """Asked between batches; True stops the export so that another call continues it."""
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of an export to HDF5 or NeXus."""
+
+    @staticmethod
+    def of(given: Keywords) -> Options:
+        """Makes options of keywords."""
+        rest = {key: value for key, value in given.items()
+                if key not in ("tables", "columns", "sources", "events")}
+        chosen = Selection.of(given.get("tables"), given.get("columns"), given.get("sources"),
+                              given.get("events"))
+        return Options(chosen, **rest)  # type: ignore[arg-type]
 
     selection: Selection = field(default_factory=Selection)
     compression: str = "none"
@@ -101,6 +131,7 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
     export.open()
     try:
         export.write_tables(chosen)
+        export.close()
     except Stopped:
         export.close()
         raise
@@ -110,7 +141,6 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
     except BaseException:
         export.abandon()
         raise
-    export.close()
     report.file_bytes = target.finish()
     report.seconds = time.monotonic() - began
     return report
@@ -123,6 +153,7 @@ class _Export:
         self.target, self.report = target, report
         self.done: dict[str, int] = {}
         self.file: h5py.File
+        self.storage: Storage
 
     def open(self) -> None:
         """Continues a part of the same export, else begins."""
@@ -131,28 +162,36 @@ class _Export:
             if found is not None:
                 self.file = found
                 return
+        self.storage = self._storage(is_new=True)
+        self.file = h5py.File(self.storage, "w", libver=VERSIONS)
+        self._mark()
+        self.layout.begin(self.file, self.run)
+
+    def _storage(self, is_new: bool) -> Storage:
         try:
-            self.file = h5py.File(self.target.part, "w", libver=("v110", "v110"))
-            self._mark()
-            self.layout.begin(self.file, self.run)
+            return Storage(self.target.part, is_new)
+        except BlockingIOError:
+            part = self.target.part
+            raise ExportError(f"another process writes {part}; wait for it.") from None
         except OSError as error:
             raise ExportError(_disk_sentence(self.target, error)) from error
 
     def _continued(self) -> h5py.File | None:
         part, note = self.target.part, self.report.notes.append
+        self.storage = self._storage(is_new=False)
         try:
-            file = h5py.File(part, "r+", libver=("v110", "v110"))
-        except BlockingIOError:
-            raise ExportError(f"another process writes {part}; wait for it.") from None
-        except OSError:
+            file = h5py.File(self.storage, "r+", libver=VERSIONS)
+            state = json.loads(file.attrs.get(RESUME, "{}"))
+        except (OSError, RuntimeError, KeyError, ValueError):
+            self.storage.close()
             note(f"{part} was a half-written HDF5 file that cannot be opened; it is written again.")
             return None
-        state = json.loads(file.attrs.get(RESUME, "{}"))
         if state.get("clean") and state.get("of") == self._identity():
             self.done = {name: int(count) for name, count in state["batches"].items()}
             note(f"continued behind {sum(self.done.values())} batches of an earlier export.")
             return file
         file.close()
+        self.storage.close()
         note(f"{part} was of another or an interrupted export; it is written again.")
         return None
 
@@ -172,17 +211,20 @@ class _Export:
         self._mark()
         for name in chosen:
             schema = schema_of(self.run, name, self.options.selection)
-            sink = self.layout.table(self.file, name, schema)
+            sink: TableSink | None = None
             rows = 0
             for number, batch in enumerate(self._batches(name)):
                 rows += batch.num_rows
+                if rows and sink is None:
+                    sink = self.layout.table(self.file, name, schema)
                 if number < self.done.get(name, 0):
                     continue
-                self._append(name, sink, batch)
+                self._append(sink, batch, name)
                 self.done[name] = number + 1
                 if self.options.progress is not None:
                     self.options.progress(Progress(name, rows, self.report.payload_bytes))
-            sink.finish()
+            if sink is not None:
+                sink.finish()
             self.report.rows[name] = rows
         self.layout.finish(self.file)
         del self.file.attrs[RESUME]
@@ -196,7 +238,7 @@ class _Export:
         given = {key: value for key, value in chosen.items() if value is not None}
         return iter(self.run.batches(name, **given))
 
-    def _append(self, name: str, sink: TableSink, batch: pa.RecordBatch) -> None:
+    def _append(self, sink: TableSink | None, batch: pa.RecordBatch, name: str) -> None:
         try:
             if self.options.stop is not None and self.options.stop():
                 raise Stopped(f"stopped in table {name}; repeat the export, and it continues.")
@@ -204,13 +246,16 @@ class _Export:
         except Stopped:
             self._mark(clean=True)
             raise
-        if batch.num_rows:
+        if sink is not None and batch.num_rows:
             sink.append(batch)
+            self.storage.check()
             self.report.payload_bytes += batch.nbytes
 
     def close(self) -> None:
         """Closes the file."""
         self.file.close()
+        self.storage.close()
+        self.storage.check()
 
     def abandon(self) -> None:
         """Closes and removes a file that cannot be continued."""
@@ -218,13 +263,12 @@ class _Export:
             self.file.close()
         except (OSError, RuntimeError):
             pass
+        self.storage.close()
         self.target.remove()
 
 
 def _disk_sentence(target: PartialFile, error: OSError) -> str:
-    reason = " ".join(str(error).split())
-    if "lock" in reason:
-        return f"another process writes {target.part}; wait for it."
+    reason = error.strerror or " ".join(str(error).split())
     return (f"{target.path} cannot be written ({reason}); free some space or choose another "
             "directory, and repeat the export.")
 
@@ -233,17 +277,20 @@ class TableWriter:
     """Appends batches to a group: a dataset for each column.
 
     Columns of numbers become one-dimensional. Lists become two-dimensional while all have the same
-    length; otherwise their values are one after the other, and `NAME_offsets` has the bounds.
+    length; otherwise their values are one after the other, and `NAME_offsets` has the bounds. The
+    fields of the records of a packet share the bounds of `records`.
     """
 
-    def __init__(self, group: h5py.Group, compression: str = "none"):
-        self.group = group
+    def __init__(self, group: h5py.Group, compression: str = "none", records: str = ""):
+        self.group, self.records = group, records
         self.filters = FILTERS[compression]
         self._open: dict[str, h5py.Dataset] = {}
         self._codes: dict[str, dict[str, int]] = {}
+        self._bounded: set[str] = set()
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Appends the rows of a batch."""
+        self._bounded.clear()
         for leaf in leaves(coded(batch)):
             self.append_leaf(leaf)
 
@@ -264,16 +311,26 @@ class TableWriter:
             self._append(leaf.name, values.reshape(-1, width), leaf.attributes)
             return
         if before is not None and before.ndim == 2:
-            self._flatten(leaf.name, before)
+            self._flatten(leaf, before)
         self._append(leaf.name, values, leaf.attributes, flat_lists=True)
         for level, lengths in enumerate(leaf.lengths):
-            name = offsets_name(leaf.name, level)
-            last = self._find(name)
-            first = 0 if last is None else int(last[-1])
-            bounds = offsets(lengths, first)
-            if last is None:
-                bounds = np.concatenate([np.zeros(1, np.uint64), bounds])
-            self._append(name, bounds, {"help": "where each list begins; the end is the next one"})
+            self._append_bounds(self._bounds_name(leaf, level), lengths)
+
+    def _bounds_name(self, leaf: Leaf, level: int) -> str:
+        if level > 0:
+            return f"{leaf.name}_item_offsets"
+        is_record = self.records and leaf.attributes.get("part") == "record"
+        return f"{self.records if is_record else leaf.name}_offsets"
+
+    def _append_bounds(self, name: str, lengths: np.ndarray) -> None:
+        if name in self._bounded:
+            return
+        last = self._find(name)
+        bounds = offsets(lengths, 0 if last is None else int(last[-1]))
+        if last is None:
+            bounds = np.concatenate([np.zeros(1, np.uint64), bounds])
+        self._append(name, bounds, {"help": BOUNDS_HELP})
+        self._bounded.add(name)
 
     def _find(self, name: str) -> h5py.Dataset | None:
         if name not in self._open and name in self.group:
@@ -306,20 +363,21 @@ class TableWriter:
         self._open[name] = dataset
         return dataset
 
-    def _flatten(self, name: str, before: h5py.Dataset) -> None:
+    def _flatten(self, leaf: Leaf, before: h5py.Dataset) -> None:
         """Turns a two-dimensional dataset into flat values, chunk by chunk."""
         rows, width = before.shape
-        attributes = dict(before.attrs)
-        wide = f"{name}_being_flattened"
-        self.group.move(name, wide)
-        del self._open[name]
+        wide = f"{leaf.name}_being_flattened"
+        self.group.move(leaf.name, wide)
+        del self._open[leaf.name]
         step = before.chunks[0] * 8
         for first in range(0, rows, step):
-            self._append(name, before[first : first + step].reshape(-1), {}, flat_lists=True)
-        self._find(name).attrs.update(attributes)
-        bounds = np.arange(rows + 1, dtype=np.uint64) * np.uint64(width)
-        self._append(offsets_name(name, 0), bounds, {"help": "where each list begins"})
+            values = before[first : first + step].reshape(-1)
+            self._append(leaf.name, values, leaf.attributes, flat_lists=True)
         del self.group[wide]
+        name = self._bounds_name(leaf, 0)
+        if self._find(name) is None:
+            bounds = np.arange(rows + 1, dtype=np.uint64) * np.uint64(width)
+            self._append(name, bounds, {"help": BOUNDS_HELP})
 
     def _append_validity(self, leaf: Leaf) -> None:
         name = f"{leaf.name}_valid"
@@ -334,11 +392,13 @@ class TableWriter:
         self._append(name, valid, {})
 
     def _rows_before(self, leaf: Leaf) -> int:
-        bounds = self._find(offsets_name(leaf.name, 0)) if leaf.lengths else None
-        if bounds is not None:
-            return bounds.shape[0] - 1
         before = self._find(leaf.name)
-        return 0 if before is None else before.shape[0]
+        if before is None:
+            return 0
+        if leaf.lengths and before.ndim == 1:
+            bounds = self._find(self._bounds_name(leaf, 0))
+            return 0 if bounds is None else bounds.shape[0] - 1
+        return before.shape[0]
 
     def _with_codes(self, leaf: Leaf) -> np.ndarray:
         """Returns codes of the whole table instead of codes of one batch."""
@@ -348,16 +408,12 @@ class TableWriter:
             words = [] if known is None else [word.decode() for word in known[:]]
             self._codes[leaf.name] = {word: code for code, word in enumerate(words)}
         codes = self._codes[leaf.name]
-        added = [word for word in dict.fromkeys(leaf.words or ()) if word not in codes]
-        codes.update((word, len(codes) + number) for number, word in enumerate(added))
+        given = leaf.words or ("",)
+        added = [word for word in dict.fromkeys(given) if word not in codes]
+        codes |= {word: number for number, word in enumerate(added, len(codes))}
         self._append(name, np.array(added, object), {"help": f"the word of each {leaf.name}"})
-        renumbered = np.array([codes[word] for word in leaf.words or ()], np.uint16)
-        return renumbered[leaf.values] if len(renumbered) else leaf.values.astype(np.uint16)
-
-
-def offsets_name(column: str, level: int) -> str:
-    """Returns the name of the dataset with the bounds of a level of lists."""
-    return f"{column}_offsets" if level == 0 else f"{column}_item_offsets"
+        renumbered = np.array([codes[word] for word in given], np.uint16)
+        return renumbered[leaf.values]
 
 
 def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -373,5 +429,5 @@ def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _describe(dataset: h5py.Dataset, attributes: dict[str, str]) -> None:
     names = {"unit": "units", "help": "long_name"}
     for key, value in attributes.items():
-        if value:
+        if value and key not in ("part", "common"):
             dataset.attrs[names.get(key, key)] = value

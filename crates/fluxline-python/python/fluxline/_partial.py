@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from ._selection import ExportError
 
@@ -48,3 +51,76 @@ class PartialFile:
     def remove(self) -> None:
         """Removes an unusable part."""
         self.part.unlink(missing_ok=True)
+
+
+class Storage(io.RawIOBase):
+    """The bytes of an HDF5 file. After a failed write, later ones are accepted and forgotten.
+
+    The HDF5 library cannot close a file whose writes fail: it tries again at the end of the
+    process, and crashes. So the failure is kept here, and `check` raises it.
+    """
+
+    def __init__(self, path: Path, is_new: bool):
+        super().__init__()
+        flags = os.O_RDWR | os.O_CREAT if is_new else os.O_RDWR
+        self._file = os.open(path, flags, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_new:
+                os.ftruncate(self._file, 0)
+        except OSError:
+            os.close(self._file)
+            raise
+        self._at = 0
+        self.failure: OSError | None = None
+
+    def check(self) -> None:
+        """Raises the first failure of a write."""
+        if self.failure is not None:
+            raise self.failure
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        self._at = offset + (os.fstat(self._file).st_size if base is None else base)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        count = os.preadv(self._file, [buffer], self._at)
+        self._at += count
+        return count
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        done = len(view) if self.failure else 0
+        try:
+            while done < len(view):
+                done += os.pwrite(self._file, view[done:], self._at + done)
+        except OSError as error:
+            self.failure = error
+        self._at += len(view)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self._at if size is None else size
+        try:
+            os.ftruncate(self._file, size)
+        except OSError as error:
+            self.failure = self.failure or error
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._file)
+        super().close()

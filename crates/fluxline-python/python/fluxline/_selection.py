@@ -12,11 +12,14 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ._columns import metadata
+from .errors import Error
+
 RAW_TABLES = ("packets",)
 """Tables of whole packets: their values are in the other tables already."""
 
 
-class ExportError(Exception):
+class ExportError(Error):
     """An export that cannot begin or go on, in one sentence that says what to do."""
 
 
@@ -73,7 +76,7 @@ class Report:
 def tables_of(run: Tables, selection: Selection) -> list[str]:
     """Returns the selected tables, after a check of all names."""
     known = list(run.tables)
-    chosen = [one for one in known if one not in RAW_TABLES]
+    chosen = [one for one in known if not _is_duplicate(run, one)]
     if selection.tables is not None:
         for name in selection.tables:
             _check("table", name, known)
@@ -83,6 +86,19 @@ def tables_of(run: Tables, selection: Selection) -> list[str]:
         for name in selection.columns:
             _check("column", name, sorted(columns))
     return chosen
+
+
+def _is_duplicate(run: Tables, table: str) -> bool:
+    """Returns true for whole packets and for rows of records, whose values other tables have."""
+    if table in RAW_TABLES:
+        return True
+    return any(metadata(one).get("common") == "record" for one in run.schema(table))
+
+
+def common_column(schema: pa.Schema, name: str) -> str | None:
+    """Returns the name that a column of all packets has in this table."""
+    named = (one.name for one in schema if metadata(one).get("common") == name)
+    return next(named, name if name in schema.names else None)
 
 
 def _check(kind: str, name: str, known: Sequence[str]) -> None:
@@ -114,3 +130,33 @@ def run_name(run: Tables) -> str:
     """Returns the name of a run: of its experiment, else of its folder."""
     name = run.info.get("experiment", {}).get("name")
     return str(name or os.path.basename(str(run.info.get("folder", "run"))))
+
+
+class ArrowTables:
+    """The tables of a run as pyarrow objects."""
+
+    def __init__(self, run: Any):
+        self.run = run
+        self.info: dict[str, Any] = run.info or {}
+        self.tables: Sequence[str] = list(run.tables)
+        self.path = getattr(run, "path", None)
+
+    def schema(self, table: str) -> pa.Schema:
+        """Returns the columns of a table."""
+        return pa.schema(self.run.schema(table))
+
+    def batches(self, table: str, **selection: Any) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a table, batch by batch."""
+        if "sources" in selection:
+            selection["sources"] = [str(one) for one in selection["sources"]]
+        for batch in self.run.batches(table, **selection):
+            yield pa.record_batch(batch)
+
+
+def opened(run: Any) -> Tables:
+    """Returns the tables of a run, or of the run in a folder."""
+    if isinstance(run, (str, os.PathLike)):
+        import fluxline  # noqa: PLC0415 (the package imports this module)
+
+        run = fluxline.Run(run)
+    return ArrowTables(run)

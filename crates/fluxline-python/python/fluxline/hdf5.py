@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any, Unpack
 
 import h5py
 import pyarrow as pa
 
-from ._h5 import LAYOUT_VERSION, Options, TableWriter, write
-from ._selection import Report, Tables, iso_time, run_name
+from ._columns import metadata
+from ._h5 import LAYOUT_VERSION, Keywords, Options, TableWriter, write
+from ._selection import Report, Tables, iso_time, opened, run_name
 
 
 class Hdf5Layout:
@@ -34,7 +36,12 @@ class Hdf5Layout:
 
     def table(self, file: h5py.File, name: str, schema: pa.Schema) -> TableWriter:
         """Returns the writer of a table."""
-        return TableWriter(file.require_group(f"tables/{name}"), self.compression)
+        group = file.require_group(f"tables/{name}")
+        facts = metadata(schema)
+        for key in ("help", "about", "reference"):
+            if facts.get(f"fluxline.{key}"):
+                group.attrs[key] = facts[f"fluxline.{key}"]
+        return TableWriter(group, self.compression, facts.get("fluxline.record", ""))
 
     def finish(self, file: h5py.File) -> None:
         """Completes the file."""
@@ -66,7 +73,8 @@ def descriptions_of(run: Tables) -> dict[str, str]:
     return {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files}
 
 
-def to_hdf5(run: Tables, path: str | os.PathLike[str], options: Options | None = None) -> Report:
-    """Writes a run into an HDF5 file."""
-    options = options or Options()
-    return write(run, path, Hdf5Layout(options.compression), options)
+def to_hdf5(run: Any, path: str | os.PathLike[str],
+            **options: Unpack[Keywords]) -> Report:
+    """Writes a run, or the run in a folder, into an HDF5 file."""
+    chosen = Options.of(options)
+    return write(opened(run), path, Hdf5Layout(chosen.compression), chosen)

@@ -12,16 +12,16 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._columns import Leaf, leaves, metadata, offsets
-from ._h5 import Options, TableSink, TableWriter, coded, write
-from ._selection import Report, Tables, iso_time, run_name
+from ._columns import UNIX_EPOCH, Leaf, leaves, metadata, offsets
+from ._h5 import Keywords, Options, TableSink, TableWriter, coded, write
+from ._selection import Report, Tables, common_column, iso_time, opened, run_name
 from .hdf5 import descriptions_of, facts_of
 
 IDENTIFIERS = ("pixel", "pixel_id", "event_id", "detector_id", "channel", "channel_id")
@@ -31,8 +31,7 @@ OFFSETS = ("event_time_offset", "time_offset", "time_of_flight", "tof", "time", 
 HEIGHTS = ("pulse_height", "amplitude", "adc", "charge", "energy")
 """Names of record fields that become `pulse_height`."""
 TIME_UNITS = ("s", "ms", "us", "µs", "ns", "ps", "tick", "ticks")
-ROW_TIMES = ("time", "packet_time", "arrival_time", "first_time")
-"""Names of the column with the time of a row."""
+UNIX_TIME = "1970-01-01 UTC"
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,11 @@ class Roles:
     pulse_height: str | None = None
 
 
-def to_nexus(run: Tables, path: str | os.PathLike[str], options: Options | None = None,
-             roles: Roles = Roles()) -> Report:
-    """Writes a run into a NeXus file."""
-    options = options or Options()
-    return write(run, path, NexusLayout(options.compression, roles), options)
+def to_nexus(run: Any, path: str | os.PathLike[str],
+             roles: Roles = Roles(), **options: Unpack[Keywords]) -> Report:
+    """Writes a run, or the run in a folder, into a NeXus file."""
+    chosen = Options.of(options)
+    return write(opened(run), path, NexusLayout(chosen.compression, roles), chosen)
 
 
 class NexusLayout:
@@ -81,14 +80,16 @@ class NexusLayout:
         """Returns the writer of a table."""
         entry = file["entry"]
         safe = nexus_name(name)
-        row_time = _first_of(ROW_TIMES, schema.names)
+        row_time, records = _row_time(schema), metadata(schema).get("fluxline.record", "")
         found = _event_columns(schema, self.roles)
         if found is not None and row_time is not None:
             detector = group_of(entry["instrument"], safe, "NXdetector")
             return EventData(detector, found, row_time, self.compression)
         signals = [one.name for one in schema if _is_array(one.type)]
         if signals:
-            return Waveforms(entry, safe, Axes(signals[0], row_time), self.compression)
+            group = group_of(entry, safe, "NXcollection")
+            return Waveforms(TableWriter(group, self.compression, records),
+                             Axes(signals[0], row_time))
         if name == "events" or row_time is None:
             return TableWriter(group_of(entry, safe, "NXcollection"), self.compression)
         return Logs(group_of(entry, safe, "NXcollection"), row_time)
@@ -165,10 +166,8 @@ class Axes:
 class Waveforms:
     """Writes a table with lists as NXdata, or as NXcollection if their lengths differ."""
 
-    def __init__(self, entry: h5py.Group, name: str, axes: Axes, compression: str):
-        self.axes = axes
-        self.group = group_of(entry, name, "NXcollection")
-        self.writer = TableWriter(self.group, compression)
+    def __init__(self, writer: TableWriter, axes: Axes):
+        self.writer, self.group, self.axes = writer, writer.group, axes
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Appends the rows of a batch."""
@@ -216,7 +215,7 @@ class Logs:
         writer = self._writer(number)
         for leaf in leaves(coded(batch)):
             if leaf.name == self.row_time:
-                writer.append_leaf(replace(leaf, name="time"))
+                writer.append_leaf(_log_time(leaf))
             elif leaf.name != "source" and leaf.values.dtype != object and leaf.words is None:
                 group_of(writer.group, leaf.name, "NXlog")
                 writer.append_leaf(replace(leaf, name=f"{leaf.name}/value"))
@@ -252,9 +251,22 @@ def nexus_name(name: str) -> str:
 
 def _time_zero(leaf: Leaf) -> Leaf:
     """Returns the times of rows with the one attribute that NXevent_data has for their start."""
-    attributes = dict(leaf.attributes)
-    attributes["offset"] = attributes.pop("start", "")
+    attributes = {**leaf.attributes, "offset": UNIX_EPOCH}
+    attributes.pop("start", None)
     return replace(leaf, name="event_time_zero", valid=None, attributes=attributes)
+
+
+def _log_time(leaf: Leaf) -> Leaf:
+    """Returns the times of rows with the attribute that NXlog has for their start."""
+    return replace(leaf, name="time", attributes={**leaf.attributes, "start": UNIX_EPOCH})
+
+
+def _row_time(schema: pa.Schema) -> str | None:
+    """Returns the column with the time of a row: the sensor's if it is absolute, else arrival."""
+    sensor = common_column(schema, "sensor_time_ns")
+    if sensor is not None and metadata(schema.field(sensor)).get("epoch") == UNIX_TIME:
+        return sensor
+    return common_column(schema, "time")
 
 
 def _first_of(names: Sequence[str], known: Sequence[str]) -> str | None:
