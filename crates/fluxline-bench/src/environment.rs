@@ -49,6 +49,24 @@ pub struct Program {
     pub arguments: Vec<String>,
 }
 
+impl Program {
+    /// Returns this program, without arguments.
+    #[must_use]
+    pub fn this() -> Program {
+        // The link of the kernel starts the same file, also where its path is not known.
+        let path = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+        Program { path, arguments: Vec::new() }
+    }
+
+    /// Returns the program with more arguments.
+    #[must_use]
+    pub fn called(&self, arguments: &[&str]) -> Program {
+        let more = arguments.iter().map(|argument| (*argument).to_owned());
+        let arguments = self.arguments.iter().cloned().chain(more).collect();
+        Program { path: self.path.clone(), arguments }
+    }
+}
+
 /// The extent of a run. An experiment uses the parts that concern it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

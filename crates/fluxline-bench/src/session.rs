@@ -19,7 +19,7 @@ pub struct Session<'a> {
     pub link: &'a Link,
     /// Its URL, as it was given.
     pub url: &'a str,
-    /// The far side's control address; `None`: the link's, or a process started on this host.
+    /// The far side's control address; `None`: the link's, or that of `program` on this host.
     pub peer: Option<SocketAddr>,
     /// The far side's key, where it was not started here.
     pub key: Option<String>,
@@ -31,6 +31,8 @@ pub struct Session<'a> {
     pub kinds: &'a [&'static ExperimentKind],
     /// Set when the user interrupts.
     pub stop: Stop,
+    /// The program of far side and senders on this host: it gets `bench --serve` or `bench --send`.
+    pub program: Program,
 }
 
 /// Receives the number of steps done, the number of all steps, and what comes next; from the thread
@@ -56,7 +58,7 @@ impl Session<'_> {
         report.environment["pinned"] = cores::sentence(both, place).into();
         let mut local = match place {
             FarSide::Elsewhere => None,
-            FarSide::Here => Some(Local::start(&self.stop)?),
+            FarSide::Here => Some(Local::start(&self.program, &self.stop)?),
         };
         let (control, key) = match (&local, control) {
             (Some(local), _) => (local.control, local.key.clone()),
@@ -87,7 +89,7 @@ impl Session<'_> {
             cores,
             progress,
             stop: self.stop.clone(),
-            sender: sender(),
+            sender: Some(self.program.called(&["bench", "--send"])),
             reliability: Reliability::Reliable,
         })?;
         report.environment["far"] = near.far_environment().clone();
@@ -103,10 +105,4 @@ impl Session<'_> {
 fn last_core(far: &Value) -> Option<usize> {
     let last = far["cores_allowed"].as_array()?.last()?.as_u64()?;
     usize::try_from(last).ok()
-}
-
-/// Returns this program as a sender; `None`: its own file is not known.
-fn sender() -> Option<Program> {
-    let arguments = ["bench", "--send"].map(str::to_owned).to_vec();
-    std::env::current_exe().ok().map(|path| Program { path, arguments })
 }

@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow_buffer::Buffer;
 use fluxline_core::fabric;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
@@ -290,6 +291,46 @@ impl Memory {
         let done = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), first.as_ptr().cast(), bytes, 0, flags)
         };
+        if done == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
+
+/// The values of a column, which nobody changes; NumPy shows them without a copy.
+#[pyclass(frozen, module = "fluxline._fluxline")]
+#[derive(Clone)]
+pub struct Values {
+    buffer: Buffer,
+}
+
+impl Values {
+    /// Wraps the memory of a column.
+    pub fn new(buffer: Buffer) -> Values {
+        Values { buffer }
+    }
+}
+
+#[pymethods]
+impl Values {
+    fn __len__(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Lends the bytes to Python, for reading.
+    ///
+    /// # Safety
+    /// `view` is a buffer that Python passes to be filled, as the protocol demands.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let buffer = &slf.get().buffer;
+        let first = buffer.as_ptr().cast_mut().cast();
+        // A slice is never longer than `isize::MAX` bytes.
+        let bytes = buffer.len() as isize;
+        // SAFETY: as in `Memory`: the view keeps `slf`, which is frozen and holds the `Buffer`. The
+        // view is read-only (1), so nobody writes the bytes, which other arrays may share.
+        let done = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), first, bytes, 1, flags) };
         if done == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
 }

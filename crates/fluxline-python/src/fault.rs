@@ -6,6 +6,8 @@ use fluxline_core::fabric::push::{NextError, PushOpenError, PushRefused};
 use fluxline_core::fabric::{
     AccessError, ExportError, ImportError, NameError, PostError, RegisterError, Status,
 };
+use fluxline_daq::record::ReadError;
+use fluxline_daq::record::typed::TypedError;
 use pyo3::PyErr;
 
 mod exceptions {
@@ -76,14 +78,14 @@ impl Fault {
         Fault::new(class, status)
     }
 
+    /// Returns the sentence.
+    pub fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
     /// Returns true when a later try may succeed.
     pub fn is_full(&self) -> bool {
         self.class == Class::Full
-    }
-
-    /// Returns true when the peer has gone.
-    pub fn is_gone(&self) -> bool {
-        self.class == Class::Gone
     }
 }
 
@@ -118,8 +120,16 @@ classes!(
     NameError => Input,
     OpenError => Link,
     PushOpenError => Link,
+    ReadError => Run,
     RegisterError => Link,
 );
+
+impl From<TypedError> for Fault {
+    fn from(error: TypedError) -> Fault {
+        let is_run = matches!(error, TypedError::Read(_) | TypedError::Assembly { .. });
+        Fault::new(if is_run { Class::Run } else { Class::Input }, error)
+    }
+}
 
 impl From<NoConnection> for Fault {
     fn from(error: NoConnection) -> Fault {

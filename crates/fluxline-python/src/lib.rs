@@ -4,9 +4,14 @@
 //! pure half in `python/fluxline` adds what needs no Rust: dictionaries, asyncio, NumPy views.
 #![deny(unsafe_code, reason = "only buffer.rs may lend memory to Python, with its proofs")]
 
+mod arrow;
+mod bench;
 mod buffer;
 mod fault;
 mod link;
+mod run;
+mod simulate;
+mod watched;
 
 use pyo3::prelude::*;
 
@@ -16,7 +21,15 @@ mod _fluxline {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
-    use crate::buffer::Memory;
+    use crate::arrow::{Batch, Batches, Parts, Schema};
     #[pymodule_export]
-    use crate::link::{Completion, Endpoint, Node, Receiver, Region, Remote, Sender, Task, open};
+    use crate::bench::{bench, bench_send, bench_serve};
+    #[pymodule_export]
+    use crate::buffer::{Memory, Values};
+    #[pymodule_export]
+    use crate::link::{Completion, Endpoint, Node, Receiver, Region, Remote, Sender, Task};
+    #[pymodule_export]
+    use crate::run::RunReader;
+    #[pymodule_export]
+    use crate::simulate::{Simulated, simulate};
 }

@@ -17,7 +17,7 @@ use crate::Error;
 use crate::datagrams::ends::{Ends, Remote};
 use crate::datagrams::message::Path as Way;
 use crate::datagrams::setting::{SINGLE, Setting, TRAINS};
-use crate::environment::{Conversation, Environment};
+use crate::environment::{Conversation, Environment, Program};
 use crate::pingpong::{self, Measured, Mode, Task, exchange, tcp};
 use crate::real::{Link, Local, Near, NearConfig};
 
@@ -137,7 +137,7 @@ pub(super) fn on_link<T: Send>(
         Path::Udp => Link::Udp { address, port: None },
         Path::Tcp => Link::Tcp { address },
     };
-    let mut local = Local::start(run.stop)?;
+    let mut local = Local::start(&Program::this(), run.stop)?;
     let (control, key) = (local.control, local.key.clone());
     let ended = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {

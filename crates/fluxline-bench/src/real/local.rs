@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::ANSWER_LIMIT;
 use super::near::silent;
 use crate::Stop;
+use crate::environment::Program;
 use crate::{Error, child};
 
 /// The far side as another process on this host, started for one benchmark; killed when dropped.
@@ -23,14 +24,16 @@ pub struct Local {
 pub const KEY_VARIABLE: &str = "FLUXLINE_BENCH_KEY";
 
 impl Local {
-    /// Starts this program once more, as `bench --serve 127.0.0.1:0 --once`.
+    /// Starts a program as `bench --serve 127.0.0.1:0 --once`.
     ///
     /// Errors: it does not start, or does not print its address within some seconds.
-    pub fn start(stop: &Stop) -> Result<Local, Error> {
+    pub fn start(program: &Program, stop: &Stop) -> Result<Local, Error> {
         let host = || Error::host("starting the other side");
         let key = crate::host::random_key()?;
-        let child = Command::new(std::env::current_exe().map_err(host())?)
-            .args(["bench", "--serve", "127.0.0.1:0", "--once"])
+        let Program { path, arguments } =
+            program.called(&["bench", "--serve", "127.0.0.1:0", "--once"]);
+        let child = Command::new(path)
+            .args(arguments)
             .env(KEY_VARIABLE, &key)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -14,7 +14,7 @@ mod rings;
 mod task;
 
 pub use completion::Completion;
-pub use node::{Node, open};
+pub use node::Node;
 pub use peer::{Endpoint, Remote};
 pub use region::Region;
 pub use ring::{Receiver, Sender};

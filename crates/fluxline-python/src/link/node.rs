@@ -22,14 +22,6 @@ pub struct Node {
     shared: Arc<Shared>,
 }
 
-/// Opens a node on the link that the URL names. A node of a simulated world waits until all nodes
-/// of the world are open, each in a thread of its own.
-#[pyfunction]
-pub fn open(py: Python<'_>, url: String) -> PyResult<Node> {
-    let fabric = py.detach(|| fluxline::open(&url)).map_err(Fault::from)?;
-    Ok(Node { shared: Arc::new(Shared::new(url, fabric)) })
-}
-
 impl Node {
     fn connecting(
         &self,
@@ -110,6 +102,14 @@ impl Node {
 
 #[pymethods]
 impl Node {
+    /// Opens a node on the link that the URL names. A node of a simulated world waits until all
+    /// nodes of the world are open, each in a thread of its own.
+    #[new]
+    fn new(py: Python<'_>, url: String) -> PyResult<Node> {
+        let fabric = py.detach(|| fluxline::open(&url)).map_err(Fault::from)?;
+        Ok(Node { shared: Arc::new(Shared::new(url, fabric)) })
+    }
+
     /// The URL that the node was opened by.
     #[getter]
     fn url(&self) -> &str {

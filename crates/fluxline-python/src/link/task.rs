@@ -143,6 +143,7 @@ pub fn finish(
 #[pyclass(frozen, module = "fluxline")]
 pub struct Task {
     shared: Arc<Shared>,
+    wake: Wake,
     state: Mutex<State>,
 }
 
@@ -155,7 +156,8 @@ enum State {
 impl Task {
     /// Wraps work of a node.
     pub fn new(shared: &Arc<Shared>, work: Work) -> Task {
-        Task { shared: Arc::clone(shared), state: Mutex::new(State::Running(work)) }
+        let wake = work.wake;
+        Task { shared: Arc::clone(shared), wake, state: Mutex::new(State::Running(work)) }
     }
 
     fn take(&self) -> State {
@@ -229,6 +231,12 @@ impl Task {
     #[getter]
     fn is_virtual(&self) -> bool {
         self.shared.url.starts_with("sim:")
+    }
+
+    /// True when nothing wakes the task: look again after a moment.
+    #[getter]
+    fn is_polled(&self) -> bool {
+        self.wake == Wake::Room
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,6 +1,6 @@
 //! `fluxline bench LINK`: runs the experiments, prints their results, writes the report.
 
-use fluxline_bench::environment::Plan;
+use fluxline_bench::environment::{Plan, Program};
 use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::real::Link;
 use fluxline_bench::result::Report;
@@ -129,6 +129,7 @@ impl Session<'_> {
             plan: &self.plan,
             kinds: &self.kinds,
             stop: fluxline_bench::Stop::on(self.stop.flag()),
+            program: Program::this(),
         }
     }
 }

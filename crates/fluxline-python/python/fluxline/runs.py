@@ -1,0 +1,150 @@
+"""Recorded runs as tables."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from fluxline._fluxline import RunReader
+from fluxline.errors import InputError
+from fluxline.tables import Table
+
+# The tables of every run.
+_COMMON = ("events", "packets")
+
+Time = datetime.datetime | int
+
+
+def _ns(time: Time | None) -> int | None:
+    """Return nanoseconds since 1970; a time without a zone is in UTC."""
+    if time is None or isinstance(time, int):
+        return time
+    zoned = time if time.tzinfo else time.replace(tzinfo=datetime.timezone.utc)
+    since = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+class Run:
+    """A run folder, finished or still being written; of the latter, all complete batches are seen.
+
+    Opening reads the small files of the folder. Events are read when a table is used, and checked
+    by their CRC.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, join_late: bool = True) -> None:
+        """Open a run. Without `join_late`, late fragments stay rows of their own."""
+        self._reader = RunReader(os.fspath(path), join_late=join_late)
+
+    @property
+    def path(self) -> str:
+        """The path of the folder."""
+        return str(self._reader.path)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The configuration, host, counts and state of the run: run.json."""
+        info: dict[str, Any] = json.loads(self._reader.info_json())
+        return info
+
+    @property
+    def ledger(self) -> dict[str, Any]:
+        """The ledger of the run: every packet in exactly one place. Empty until the run ends."""
+        ledger: dict[str, Any] = self.info.get("ledger") or {}
+        return ledger
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """The sources of the run, with name, format and parameters."""
+        sources: list[dict[str, Any]] = json.loads(self._reader.sources_json())
+        return sources
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables: events, packets, and those of the packet types."""
+        return self._reader.tables
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each source or description that cannot be used."""
+        return self._reader.notes
+
+    def table(
+        self,
+        name: str,
+        *,
+        columns: Iterable[str] | None = None,
+        sources: Iterable[str | int] | None = None,
+        events: range | slice | tuple[int, int] | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        batch: int | None = None,
+    ) -> Table:
+        """Return a table, or the chosen part of it; nothing is read yet.
+
+        `columns`: names; `sources`: names or numbers; `events`: their numbers, from and to;
+        `since`, `until`: times of the events' first packets; `batch`: rows of a batch at most.
+        """
+        options: Any = {
+            "columns": _names("columns", columns),
+            "sources": _names("sources", sources),
+            "events": _bounds(events),
+            "since_ns": _ns(since),
+            "until_ns": _ns(until),
+            "rows_max": batch,
+        }
+        # Wrong names are found here, not at the first row.
+        schema = self._reader.batches(name, **options).schema
+        return Table(name, schema, lambda: self._reader.batches(name, **options))
+
+    def events(self, **options: Any) -> Table:
+        """Return the events: a row each. Options as in table()."""
+        return self.table("events", **options)
+
+    def packets(self, **options: Any) -> Table:
+        """Return the packets as they came: a row each. Options as in table()."""
+        return self.table("packets", **options)
+
+    def fragments(self, table: str | None = None, **options: Any) -> Table:
+        """Return the decoded packets of one type: a row each, its samples as arrays.
+
+        Without a name, it is the run's only packet type. Options as in table().
+        """
+        if table is None:
+            decoded = [name for name in self.tables if name not in _COMMON]
+            # FORMAT-TYPE-RECORD repeats FORMAT-TYPE with a row per record.
+            types = [
+                name
+                for name in decoded
+                if not any(name.startswith(f"{other}-") for other in decoded)
+            ]
+            if len(types) != 1:
+                raise InputError(f"the run has these packet types, name one: {types}")
+            table = types[0]
+        return self.table(table, **options)
+
+    def __getitem__(self, name: str) -> Table:
+        return self.table(name)
+
+    def __repr__(self) -> str:
+        return f"Run({self.path!r}: {', '.join(self.tables)})"
+
+
+def _names(what: str, names: Iterable[str | int] | None) -> list[str] | None:
+    if isinstance(names, str):
+        raise InputError(f"{what} is a text; pass a list of names: [{names!r}]")
+    return None if names is None else [str(name) for name in names]
+
+
+def _bounds(events: range | slice | tuple[int, int] | None) -> list[int] | None:
+    if events is None:
+        return None
+    if isinstance(events, tuple):
+        start, stop, step = (*events, 1)
+    else:
+        start, stop, step = events.start or 0, events.stop, events.step or 1
+    if step != 1 or start < 0 or stop is None or stop < 0:
+        raise InputError("events is not a range of numbers; pass range(0, 1000)")
+    return [start, stop]

@@ -1,0 +1,92 @@
+//! Recorded runs.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use fluxline_core::Moment;
+use fluxline_daq::record::typed::{Selection, TypedRun};
+use fluxline_daq::record::{Join, RunFolder};
+use pyo3::prelude::*;
+
+use crate::arrow::{Batches, Schema};
+use crate::fault::{Class, Fault};
+
+/// A run folder; `fluxline.Run` is the class for users.
+#[pyclass(frozen, module = "fluxline._fluxline")]
+pub struct RunReader {
+    run: TypedRun,
+}
+
+#[pymethods]
+impl RunReader {
+    /// Opens a run, finished or not. Reads the small files of the folder only.
+    #[new]
+    #[pyo3(signature = (path, *, join_late = true))]
+    fn new(py: Python<'_>, path: PathBuf, join_late: bool) -> PyResult<RunReader> {
+        let join = if join_late { Join::Late } else { Join::Nothing };
+        let run = py.detach(|| TypedRun::open(&path, join)).map_err(Fault::from)?;
+        Ok(RunReader { run })
+    }
+
+    /// The path of the folder.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.run.path().to_path_buf()
+    }
+
+    /// The names of the tables.
+    #[getter]
+    fn tables(&self) -> Vec<String> {
+        self.run.tables().iter().map(|table| table.name.clone()).collect()
+    }
+
+    /// A sentence for each source or description that cannot be used.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.run.notes().to_vec()
+    }
+
+    /// Returns the sources as JSON.
+    fn sources_json(&self) -> PyResult<String> {
+        let json = serde_json::to_string(self.run.sources());
+        Ok(json.map_err(|error| Fault::new(Class::Run, error))?)
+    }
+
+    /// Returns run.json; of a run that was killed early there may be none.
+    fn info_json(&self, py: Python<'_>) -> PyResult<String> {
+        let read = || RunFolder::open(self.run.path()).and_then(|folder| folder.read_run());
+        let info = py.detach(read).map_err(|error| Fault::new(Class::Run, error))?;
+        Ok(info.to_string())
+    }
+
+    /// Returns the columns of a table.
+    fn schema(&self, table: &str) -> PyResult<Schema> {
+        Ok(Schema::new(self.run.table(table).map_err(Fault::from)?.schema.clone()))
+    }
+
+    /// Begins to read a table.
+    #[pyo3(signature = (table, *, columns, sources, events, since_ns, until_ns, rows_max))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, all of them required")]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        columns: Option<Vec<String>>,
+        sources: Option<Vec<String>>,
+        events: Option<[u64; 2]>,
+        since_ns: Option<u64>,
+        until_ns: Option<u64>,
+        rows_max: Option<usize>,
+    ) -> PyResult<Batches> {
+        if rows_max == Some(0) {
+            return Err(Fault::input("batch is 0; give the rows of a batch at most").into());
+        }
+        let events = events.map(|[start, end]| Range { start, end });
+        let [since, until] = [since_ns, until_ns].map(|ns| ns.map(Moment::from_ns));
+        let selection = Selection { columns, sources, events, since, until };
+        let reader = py.detach(|| self.run.batches(table, &selection)).map_err(Fault::from)?;
+        let schema = reader.schema();
+        let reader = Box::new(reader.map(|batch| batch.map_err(Fault::from)));
+        Ok(Batches::new(schema, reader, rows_max))
+    }
+}
