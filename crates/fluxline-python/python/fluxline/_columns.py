@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 UNIX_EPOCH = "1970-01-01T00:00:00Z"
+UNIX_TIME = "1970-01-01 UTC"
+"""The metadata `epoch` of times that count from there."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,9 @@ def _flat(outer: Leaf, array: pa.Array) -> Leaf:
         attributes |= {"unit": "ns", "start": UNIX_EPOCH}
     else:
         values = _numbers(array)
+    if attributes.get("epoch") == UNIX_TIME:
+        attributes["start"] = UNIX_EPOCH
+        del attributes["epoch"]
     valid = outer.valid if outer.lengths else _valid(array)
     return replace(outer, values=values, valid=valid, words=words, attributes=attributes)
 

@@ -290,9 +290,13 @@ class TableWriter:
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Appends the rows of a batch."""
-        self._bounded.clear()
+        self.begin_batch()
         for leaf in leaves(coded(batch)):
             self.append_leaf(leaf)
+
+    def begin_batch(self) -> None:
+        """Begins a batch, whose leaves follow one by one."""
+        self._bounded.clear()
 
     def finish(self) -> None:
         """Closes the datasets."""

@@ -143,14 +143,11 @@ class ArrowTables:
 
     def schema(self, table: str) -> pa.Schema:
         """Returns the columns of a table."""
-        return pa.schema(self.run.schema(table))
+        return pa.schema(self.run.table(table).schema)
 
     def batches(self, table: str, **selection: Any) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a table, batch by batch."""
-        if "sources" in selection:
-            selection["sources"] = [str(one) for one in selection["sources"]]
-        for batch in self.run.batches(table, **selection):
-            yield pa.record_batch(batch)
+        yield from pa.RecordBatchReader.from_stream(self.run.table(table, **selection))
 
 
 def opened(run: Any) -> Tables:

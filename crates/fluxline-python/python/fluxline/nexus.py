@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._columns import UNIX_EPOCH, Leaf, leaves, metadata, offsets
+from ._columns import UNIX_EPOCH, UNIX_TIME, Leaf, leaves, metadata, offsets
 from ._h5 import Keywords, Options, TableSink, TableWriter, coded, write
 from ._selection import Report, Tables, common_column, iso_time, opened, run_name
 from .hdf5 import descriptions_of, facts_of
@@ -31,7 +31,6 @@ OFFSETS = ("event_time_offset", "time_offset", "time_of_flight", "tof", "time", 
 HEIGHTS = ("pulse_height", "amplitude", "adc", "charge", "energy")
 """Names of record fields that become `pulse_height`."""
 TIME_UNITS = ("s", "ms", "us", "µs", "ns", "ps", "tick", "ticks")
-UNIX_TIME = "1970-01-01 UTC"
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ class NexusLayout:
     def table(self, file: h5py.File, name: str, schema: pa.Schema) -> TableSink:
         """Returns the writer of a table."""
         entry = file["entry"]
+        _sources(entry, schema)
         safe = nexus_name(name)
         row_time, records = _row_time(schema), metadata(schema).get("fluxline.record", "")
         found = _event_columns(schema, self.roles)
@@ -170,8 +170,11 @@ class Waveforms:
         self.writer, self.group, self.axes = writer, writer.group, axes
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Appends the rows of a batch."""
-        self.writer.append(batch)
+        """Appends the rows of a batch; names of sources are in the collection `sources`."""
+        self.writer.begin_batch()
+        for leaf in leaves(coded(batch)):
+            if leaf.words is None and leaf.values.dtype != object:
+                self.writer.append_leaf(leaf)
 
     def finish(self) -> None:
         """Names signal and axes if all waveforms have the same length."""
@@ -313,6 +316,15 @@ def _entry_fields(entry: h5py.Group, run: Tables) -> None:
     if began and ended:
         entry["duration"] = np.int64((ended - began) // 1_000_000)
         entry["duration"].attrs["units"] = "ms"
+
+
+def _sources(entry: h5py.Group, schema: pa.Schema) -> None:
+    """Writes numbers and names of the sources, once."""
+    listed = json.loads(metadata(schema).get("fluxline.sources", "{}"))
+    if listed and "sources" not in entry:
+        group = group_of(entry, "sources", "NXcollection")
+        group["number"] = np.array([int(number) for number in listed], np.int64)
+        group["name"] = np.array(list(listed.values()), object)
 
 
 def _notes(entry: h5py.Group, info: dict[str, Any]) -> None:

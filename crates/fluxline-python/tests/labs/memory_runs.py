@@ -19,14 +19,11 @@ class MemoryRun:
     def tables(self):
         return list(self._tables)
 
-    def schema(self, table):
-        return self._tables[table][0].schema
-
-    def batches(self, table, columns=None, sources=None, events=None):
-        for batch in self._tables[table]:
-            if columns is not None:
-                batch = batch.select(list(columns))
-            yield batch
+    def table(self, name, columns=None, sources=None, events=None):
+        batches = self._tables[name]
+        if columns is not None:
+            batches = [batch.select(list(columns)) for batch in batches]
+        return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
 
 
 def described(name, kind, unit="", help="", **more):
