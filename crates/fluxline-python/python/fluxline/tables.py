@@ -95,7 +95,9 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         is_masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
-        return np.ma.concatenate(parts) if is_masked else np.concatenate(parts)
+        concatenate: Any = np.ma.concatenate if is_masked else np.concatenate
+        whole: npt.NDArray[Any] = concatenate(parts)
+        return whole
 
     def ragged(self, column: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the values of a list column and the offsets of its rows.
@@ -125,7 +127,9 @@ class Table:
 
 
 def _values(parts: Parts) -> npt.NDArray[Any]:
-    return np.frombuffer(parts.values, np.dtype(parts.dtype))
+    memory: Any = parts.values  # it has the buffer protocol, which has no type before 3.12
+    values: npt.NDArray[Any] = np.frombuffer(memory, np.dtype(parts.dtype))
+    return values
 
 
 def batch_numpy(batch: Batch, column: str) -> npt.NDArray[Any]:

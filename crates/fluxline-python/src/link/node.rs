@@ -257,7 +257,10 @@ impl Node {
     }
 
     /// Opens the sending end of a peer's push ring, and waits until the peer has let it in.
-    #[pyo3(signature = (peer, name, key, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (peer, name, key, *, timeout = Some(10.0)),
+        text_signature = "($self, peer, name, key, *, timeout=10.0)"
+    )]
     fn sender(
         &self,
         py: Python<'_>,
