@@ -9,18 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypedDict
 
+import h5py
+import numpy as np
 import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
 from ._partial import PartialFile, Stopped, Storage
 from ._selection import ExportError, Report, Selection, Tables, schema_of, tables_of
-
-try:
-    import h5py
-except ImportError as error:
-    raise ImportError("h5py is missing; install it by: pip install 'fluxline[hdf5]'") from error
-
-import numpy as np
 
 RESUME = "fluxline_resume"
 """Attribute of the root of a part that another call may continue."""
@@ -125,7 +120,7 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
         raise ExportError(f"there is no compression `{options.compression}`; choose of {known}.")
     chosen = tables_of(run, options.selection)
     target = PartialFile(path, options.overwrite)
-    report = Report(target.path)
+    report = Report(target.path, notes=list(run.notes))
     began = time.monotonic()
     export = _Export(run, layout, options, target, report)
     export.open()

@@ -31,6 +31,10 @@ class Tables(Protocol):
         """The contents of `run.json`."""
 
     @property
+    def notes(self) -> list[str]:
+        """A sentence for each fact that is missing."""
+
+    @property
     def tables(self) -> Sequence[str]:
         """The names of the tables."""
 
@@ -137,9 +141,17 @@ class ArrowTables:
 
     def __init__(self, run: Any):
         self.run = run
-        self.info: dict[str, Any] = run.info or {}
+        self.notes: list[str] = []
+        self.info = self._info()
         self.tables: Sequence[str] = list(run.tables)
         self.path = getattr(run, "path", None)
+
+    def _info(self) -> dict[str, Any]:
+        try:
+            return dict(self.run.info)
+        except Error as error:
+            self.notes.append(f"the facts about the run are missing: {error}")
+            return {}
 
     def schema(self, table: str) -> pa.Schema:
         """Returns the columns of a table."""

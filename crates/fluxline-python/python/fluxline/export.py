@@ -53,7 +53,8 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(f".{MODULES[name]}", __package__)
     except ImportError as error:
-        raise Error(f"export to {name}: {error}") from error
+        raise Error(f"export to {name} needs a package that is missing ({error}); install it by: "
+                    f"pip install 'fluxline[{name}]'") from error
 
 
 def parser() -> argparse.ArgumentParser:

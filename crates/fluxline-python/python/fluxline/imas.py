@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import imas
 import numpy as np
 import pyarrow as pa
 
@@ -30,12 +31,6 @@ from ._selection import (
     run_name,
     tables_of,
 )
-
-try:
-    import imas
-except ImportError as error:
-    raise ImportError(
-        "imas-python is missing; install it by: pip install 'fluxline[imas]'") from error
 
 MEMORY_BYTES_MAX = 2 << 30
 """An IDS is made in memory; a selection with more bytes is refused."""
@@ -84,7 +79,7 @@ def to_imas(run: Any, path: str | os.PathLike[str], into: str | None = None,
         raise ExportError(f"{target.path} does not end in .nc; IMAS chooses its format by that.")
     began = time.monotonic()
     logging.getLogger("imas").setLevel(logging.WARNING)
-    report = Report(target.path)
+    report = Report(target.path, notes=list(tables.notes))
     reader = _Reader(tables, signal, sample_seconds, report)
     made = _ids(place, tables, reader.channels(Selection.of(**selection)))
     part = target.path.with_name(f".{target.path.stem}.part.nc")

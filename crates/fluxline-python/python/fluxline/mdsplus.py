@@ -14,18 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mdsthin
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ._columns import Leaf, leaves, metadata
 from ._selection import ExportError, Report, Selection, Tables, common_column, opened, tables_of
-
-try:
-    import mdsthin
-except ImportError as error:
-    raise ImportError("mdsthin is missing; install it by: pip install 'fluxline[mdsplus]'"
-                      ) from error
 
 NAME_LENGTH_MAX = 12
 """The longest name of a node that every version of MDSplus takes."""
@@ -184,7 +179,6 @@ def commands(run: Tables, where: Place, chosen: Selection) -> str:
             for path in _paths(where, table, batch):
                 if path not in known:
                     lines += _additions(path, known)
-        # Nodes are known after the batches in which every source was seen.
     return "\n".join([*lines, "write", "close", f"set tree {where.tree} /shot=-1",
                       f"create pulse {where.shot}"])
 

@@ -28,7 +28,7 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
     """
     tables, chosen = opened(run), Selection.of(**selection)
     target = PartialFile(path, overwrite)
-    report, began = Report(target.path), time.monotonic()
+    report, began = Report(target.path, notes=list(tables.notes)), time.monotonic()
     try:
         with (tempfile.TemporaryDirectory(dir=target.path.parent) as folder,
               zipfile.ZipFile(target.part, "w", zipfile.ZIP_STORED, allowZip64=True) as archive):

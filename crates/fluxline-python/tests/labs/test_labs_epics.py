@@ -1,12 +1,10 @@
 """The bridge to EPICS, with p4p's client: values, alarms, commands, losses of the server."""
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from state_server import TOKEN, StateServer
@@ -189,14 +187,6 @@ def test_wrong_places_are_refused_in_one_sentence(capsys):
     assert "neither the address of a run nor a folder" in capsys.readouterr().err
 
 
-def program():
-    given = os.environ.get("FLUXLINE") or shutil.which("fluxline")
-    root = Path(__file__).resolve().parents[4]
-    built = [root / "target" / kind / "fluxline" for kind in ("debug", "release")]
-    found = [Path(given)] if given else [one for one in built if one.exists()]
-    return str(found[0]) if found else None
-
-
 EXPERIMENT = """
 name = "epics"
 runs = "runs"
@@ -211,12 +201,10 @@ link = "udp"
 """
 
 
-def test_a_real_run_is_started_watched_and_stopped(make, tmp_path):
-    if program() is None:
-        pytest.skip("no program fluxline; build it, or set FLUXLINE")
+def test_a_real_run_is_started_watched_and_stopped(make, program, tmp_path):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT)
     (tmp_path / "runs").mkdir()
-    run = subprocess.Popen([program(), "run", "experiment.toml", "--serve", "127.0.0.1:0",
+    run = subprocess.Popen([program, "run", "experiment.toml", "--serve", "127.0.0.1:0",
                             "--armed"], cwd=tmp_path, stdout=subprocess.DEVNULL,
                            stderr=subprocess.PIPE, text=True)
     try:
