@@ -2,14 +2,13 @@
 
     python3 -m fluxline.export runs/0042 --to nexus run.nxs
 
-The functions `to_hdf5`, `to_nexus`, `to_npz`, `to_mdsplus` and `to_imas` do the same from Python.
-Each needs its own optional packages, for example `pip install 'fluxline[nexus]'`.
+`fluxline.to_hdf5`, `to_nexus`, `to_npz`, `to_mdsplus` and `to_imas` do the same from Python. Each
+needs its own optional packages, for example `pip install 'fluxline[nexus]'`.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import signal
 import sys
 import time
@@ -17,44 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import Error
+from .formats import MODULES, module_of
 
-MODULES = {"hdf5": "hdf5", "nexus": "nexus", "npz": "npz", "mdsplus": "mdsplus", "imas": "imas"}
-"""The module of each format."""
 PROGRESS_S = 0.5
 STATUS_FAILED, STATUS_INPUT, STATUS_STOPPED = 1, 3, 7
-
-
-def to_hdf5(run: Any, path: Any, **options: Any) -> Any:
-    """Writes a run into an HDF5 file; see `fluxline.hdf5.to_hdf5`."""
-    return _module("hdf5").to_hdf5(run, path, **options)
-
-
-def to_nexus(run: Any, path: Any, **options: Any) -> Any:
-    """Writes a run into a NeXus file; see `fluxline.nexus.to_nexus`."""
-    return _module("nexus").to_nexus(run, path, **options)
-
-
-def to_npz(run: Any, path: Any, **options: Any) -> Any:
-    """Writes a run into one file of NumPy arrays; see `fluxline.npz.to_npz`."""
-    return _module("npz").to_npz(run, path, **options)
-
-
-def to_mdsplus(run: Any, place: Any, **options: Any) -> Any:
-    """Writes a run into a tree of an MDSplus server; see `fluxline.mdsplus.to_mdsplus`."""
-    return _module("mdsplus").to_mdsplus(run, place, **options)
-
-
-def to_imas(run: Any, path: Any, **options: Any) -> Any:
-    """Writes waveforms of a run into an IDS; see `fluxline.imas.to_imas`."""
-    return _module("imas").to_imas(run, path, **options)
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(f".{MODULES[name]}", __package__)
-    except ImportError as error:
-        raise Error(f"export to {name} needs a package that is missing ({error}); install it by: "
-                    f"pip install 'fluxline[{name}]'") from error
 
 
 def parser() -> argparse.ArgumentParser:
@@ -121,7 +86,7 @@ def options_of(given: argparse.Namespace) -> dict[str, Any]:
         raise Error(f"--{strange[0].replace('_', '-')} has no meaning for --to {given.to}.")
     roles = {key: named.pop(key) for key in ROLES if key in named}
     if roles:
-        named["roles"] = _module("nexus").Roles(**roles)
+        named["roles"] = module_of("nexus").Roles(**roles)
     return named
 
 
@@ -167,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
             options["stop"] = StopSignal()
             if sys.stderr.isatty():
                 options["progress"] = progress_to(sys.stderr)
-        report = getattr(_module(given.to), f"to_{given.to}")(given.run, given.out, **options)
+        report = getattr(module_of(given.to), f"to_{given.to}")(given.run, given.out, **options)
     except Error as error:
         print(f"fluxline.export: {error}", file=sys.stderr)
         stopped = type(error).__name__ == "Stopped"
