@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,8 +52,12 @@ class StateClient:
             raise Away(f"no run in {self.place} is served; start one with --serve.")
         return ""
 
-    def snapshots(self) -> Iterator[dict[str, Any]]:
-        """Yields snapshots as they come, until the server is away (`Away`)."""
+    def snapshots(self, wanted: Callable[[], bool] = lambda: True) -> Iterator[dict[str, Any]]:
+        """Yields snapshots as they come, until the server is away (`Away`).
+
+        While `wanted` returns False, one a second: reading them costs most of the time.
+        """
+        last = 0.0
         connection, address = self._connect()
         try:
             connection.request("GET", "/api/events", headers={"Accept": "text/event-stream"})
@@ -60,7 +65,9 @@ class StateClient:
             if response.status != 200:
                 raise Away(_sentence(response.read(1 << 16), address))
             while line := response.readline():
-                if line.startswith(b"data:"):
+                now = time.monotonic()
+                if line.startswith(b"data:") and (wanted() or now - last >= 1.0):
+                    last = now
                     yield json.loads(line[5:])
             raise Away(f"{address} closed the connection; the run may have ended.")
         except (OSError, http.client.HTTPException) as error:

@@ -188,24 +188,35 @@ class SourceTable:
         columns += [(one, "d" if one == "rate" else "l") for one in SOURCE_COLUMNS]
         self._names = [one for one, _ in columns]
         self._type = NTTable.buildType([(one, "a" + code) for one, code in columns])
-        self.posted: tuple[list[dict[str, Any]], str] | None = None
+        self._columns: dict[str, list[Any]] = {}
+        self._away = ""
         self.pv = SharedPV(handler=self)
 
     def post(self, newest: Newest) -> None:
-        """Posts the rows if they or the alarm changed."""
-        if (newest.sources, newest.away) != self.posted:
-            self.pv.post(self._table(newest))
+        """Posts the columns that changed, and the alarm if it changed."""
+        columns = self._columns_of(newest)
+        changed = {name: one for name, one in columns.items() if one != self._columns[name]}
+        if changed or newest.away != self._away:
+            self.pv.post(self._table(changed, newest))
+            self._columns = columns
 
     def open(self, newest: Newest) -> None:
         """Opens the table for a client."""
-        self.pv.open(self._table(newest))
+        self._columns = self._columns_of(newest)
+        first = self._table(self._columns, newest)
+        first["labels"], first["alarm"] = self._names, _alarm_of(newest)
+        self.pv.open(first)
 
-    def _table(self, newest: Newest) -> Value:
-        self.posted = (newest.sources, newest.away)
-        columns = {one: [row.get(one, 0) for row in newest.sources] for one in self._names}
-        alarm = _alarm(INVALID if newest.away else NO_ALARM, newest.away)
-        return Value(self._type, {"labels": self._names, "value": columns, "alarm": alarm,
-                                  "timeStamp": _stamp(newest.at_s)})
+    def _columns_of(self, newest: Newest) -> dict[str, list[Any]]:
+        rows = newest.sources
+        return {name: [row.get(name, 0) for row in rows] for name in self._names}
+
+    def _table(self, columns: dict[str, list[Any]], newest: Newest) -> Value:
+        fields: dict[str, Any] = {"value": columns, "timeStamp": _stamp(newest.at_s)}
+        if newest.away != self._away:
+            fields["alarm"] = _alarm_of(newest)
+        self._away = newest.away
+        return Value(self._type, fields)
 
     def onFirstConnect(self, pv: SharedPV) -> None:  # noqa: N802, ARG002
         """Opens the table with its newest rows."""
@@ -219,6 +230,10 @@ class SourceTable:
 def _stamp(at_s: float) -> dict[str, int]:
     second = int(at_s)
     return {"secondsPastEpoch": second, "nanoseconds": int((at_s - second) * 1e9)}
+
+
+def _alarm_of(newest: Newest) -> dict[str, Any]:
+    return _alarm(INVALID if newest.away else NO_ALARM, newest.away)
 
 
 def _alarm(severity: int, message: str) -> dict[str, Any]:
@@ -306,7 +321,7 @@ class Bridge:
         """Follows the run, and the next one after a loss, until `stop`."""
         while not self._stop.is_set():
             try:
-                for snapshot in self.client.snapshots():
+                for snapshot in self.client.snapshots(lambda: bool(self._watched)):
                     self.update(snapshot)
                     if self._stop.is_set():
                         return
