@@ -51,8 +51,11 @@ def leaves(batch: pa.RecordBatch) -> Iterator[Leaf]:
 
 def metadata(one: pa.Field | pa.Schema) -> dict[str, str]:
     """Returns the metadata of a field or schema as text."""
-    pairs = (one.metadata or {}).items()
-    return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in pairs}
+    return {_text(key): _text(value) for key, value in (one.metadata or {}).items()}
+
+
+def _text(given: bytes) -> str:
+    return given.decode("utf-8", "replace")
 
 
 def offsets(lengths: np.ndarray, first: int = 0) -> np.ndarray:
@@ -68,7 +71,7 @@ def _leaves_of(outer: Leaf, array: pa.Array) -> Iterator[Leaf]:
             attributes = {**outer.attributes, **metadata(inner)}
             named = replace(outer, name=f"{outer.name}_{inner.name}", attributes=attributes)
             yield from _leaves_of(named, pc.struct_field(array, [number]))
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    elif is_list(kind):
         attributes = {**metadata(kind.value_field), **outer.attributes}
         within = replace(_with_lengths(outer, array), attributes=attributes)
         yield from _leaves_of(within, array.flatten())
@@ -80,6 +83,12 @@ def _leaves_of(outer: Leaf, array: pa.Array) -> Iterator[Leaf]:
         yield _flat(outer, array)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Returns true for lists of any kind."""
+    return (pa.types.is_list(kind) or pa.types.is_large_list(kind)
+            or pa.types.is_fixed_size_list(kind))
+
+
 def _with_lengths(outer: Leaf, array: pa.Array, length=pc.list_value_length) -> Leaf:
     lengths = pc.fill_null(length(array), 0).to_numpy(zero_copy_only=False).astype(np.uint64)
     valid = outer.valid if outer.lengths else _valid(array)
@@ -87,10 +96,7 @@ def _with_lengths(outer: Leaf, array: pa.Array, length=pc.list_value_length) -> 
 
 
 def _bytes(array: pa.Array) -> np.ndarray:
-    joined = pc.binary_join(pa.scalar([v for v in array if v.is_valid], pa.list_(array.type)), b"") \
-        if array.null_count else None
-    if joined is not None:
-        return np.frombuffer(joined.as_py() or b"", np.uint8)
+    array = array.drop_null()
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     _, ends, data = array.buffers()
     if data is None or len(array) == 0:

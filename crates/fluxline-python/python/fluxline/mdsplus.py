@@ -1,7 +1,7 @@
 """Runs as segments in a tree of an MDSplus server.
 
-Every column of every source becomes a signal node, for example `\\\\SHOTS::TOP.COUNTER_DATA.S3:ADC`;
-each batch of the run becomes one segment of it, with the times of its rows in nanoseconds since
+Every column of every source becomes a signal node, for example `\\\\DAQ::TOP.DIGITIZER.S3:ADC`.
+Each batch of the run becomes one segment of it, with the times of its rows in nanoseconds since
 1970. The nodes must exist: `commands` returns the commands of mdstcl that make them.
 """
 

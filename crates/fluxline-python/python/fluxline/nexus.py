@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._columns import UNIX_EPOCH, UNIX_TIME, Leaf, leaves, metadata, offsets
+from ._columns import UNIX_EPOCH, UNIX_TIME, Leaf, is_list, leaves, metadata, offsets
 from ._h5 import Keywords, Options, TableSink, TableWriter, coded, write
 from ._selection import Report, Tables, common_column, iso_time, opened, run_name
 from .hdf5 import descriptions_of, facts_of
@@ -114,7 +114,8 @@ class EventColumns:
 class EventData:
     """Writes records with a time and an identifier as NXevent_data of an NXdetector."""
 
-    def __init__(self, detector: h5py.Group, columns: EventColumns, row_time: str, compression: str):
+    def __init__(self, detector: h5py.Group, columns: EventColumns, row_time: str,
+                 compression: str):
         self.row_time = row_time
         self.fields = {columns.event_id: "event_id", columns.event_time: "event_time_offset"}
         if columns.pulse_height is not None:
@@ -277,8 +278,7 @@ def _first_of(names: Sequence[str], known: Sequence[str]) -> str | None:
 
 
 def _is_array(kind: pa.DataType) -> bool:
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)
-            or pa.types.is_fixed_size_list(kind)):
+    if not is_list(kind):
         return False
     return pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)
 

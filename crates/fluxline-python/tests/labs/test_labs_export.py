@@ -143,7 +143,8 @@ def test_a_missing_run_and_a_wrong_range_are_named(recorded, tmp_path):
     done = export(tmp_path / "nowhere", "--to", "hdf5", tmp_path / "run.h5")
     assert done.returncode == 3 and "nowhere" in done.stderr and "Traceback" not in done.stderr
     done = export(recorded, "--to", "hdf5", tmp_path / "run.h5", "--events", "5..2")
-    assert done.returncode == 2 and "`5..2` is not a range; write for example 0..1000" in done.stderr
+    assert done.returncode == 2
+    assert "`5..2` is not a range; write for example 0..1000" in done.stderr
 
 
 def test_an_unfinished_run_exports_its_complete_batches(recorded, tmp_path):

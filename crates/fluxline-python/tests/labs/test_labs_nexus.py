@@ -32,7 +32,8 @@ def hits(seed=3, batches=3):
         fields = [runs.described("pixel", own[0].type, part="record"),
                   runs.described("time_offset", own[1].type, "ns", part="record"),
                   runs.described("adc", own[2].type, "count", part="record")]
-        schema = pa.schema([*list(batch.schema)[:4], *fields], {**SOURCES, "fluxline.record": "hit"})
+        facts = {**SOURCES, "fluxline.record": "hit"}
+        schema = pa.schema([*list(batch.schema)[:4], *fields], facts)
         made.append(pa.record_batch([*batch.columns[:4], *own], schema=schema))
     return made
 
