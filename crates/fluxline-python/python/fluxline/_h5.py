@@ -182,7 +182,8 @@ class _Export:
             note(f"{part} was a half-written HDF5 file that cannot be opened; it is written again.")
             return None
         if state.get("clean") and state.get("of") == self._identity():
-            self.done = {name: int(count) for name, count in state["batches"].items()}
+            self.report.rows.update(state["rows"])
+            self.done = state["batches"]
             note(f"continued behind {sum(self.done.values())} batches of an earlier export.")
             return file
         file.close()
@@ -198,31 +199,37 @@ class _Export:
         return json.loads(json.dumps(of))
 
     def _mark(self, clean: bool = False) -> None:
-        state = {"of": self._identity(), "clean": clean, "batches": self.done}
+        state = {"of": self._identity(), "clean": clean, "batches": self.done,
+                 "rows": self.report.rows}
         self.file.attrs[RESUME] = json.dumps(state)
 
     def write_tables(self, chosen: list[str]) -> None:
-        """Writes all tables, each from its first batch that is not written yet."""
+        """Writes all tables that are not written yet."""
         self._mark()
         for name in chosen:
-            schema = schema_of(self.run, name, self.options.selection)
-            sink: TableSink | None = None
-            rows = 0
-            for number, batch in enumerate(self._batches(name)):
-                rows += batch.num_rows
-                if rows and sink is None:
-                    sink = self.layout.table(self.file, name, schema)
-                if number < self.done.get(name, 0):
-                    continue
-                self._append(sink, batch, name)
-                self.done[name] = number + 1
-                if self.options.progress is not None:
-                    self.options.progress(Progress(name, rows, self.report.payload_bytes))
-            if sink is not None:
-                sink.finish()
-            self.report.rows[name] = rows
+            if name not in self.report.rows:
+                self._write_table(name)
         self.layout.finish(self.file)
         del self.file.attrs[RESUME]
+
+    def _write_table(self, name: str) -> None:
+        """Writes a table from its first batch that is not written yet."""
+        schema = schema_of(self.run, name, self.options.selection)
+        sink: TableSink | None = None
+        rows = 0
+        for number, batch in enumerate(self._batches(name)):
+            rows += batch.num_rows
+            if rows and sink is None:
+                sink = self.layout.table(self.file, name, schema)
+            if number < self.done.get(name, 0):
+                continue
+            self._append(sink, batch, name)
+            self.done[name] = number + 1
+            if self.options.progress is not None:
+                self.options.progress(Progress(name, rows, self.report.payload_bytes))
+        if sink is not None:
+            sink.finish()
+        self.report.rows[name] = rows
 
     def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
         wanted = self.options.selection

@@ -19,6 +19,7 @@ from fluxline import _partial  # noqa: E402
 from fluxline._partial import Stopped  # noqa: E402
 from fluxline._selection import ExportError  # noqa: E402
 from fluxline.hdf5 import to_hdf5  # noqa: E402
+from fluxline.nexus import to_nexus  # noqa: E402
 from fluxline.npz import to_npz  # noqa: E402
 
 
@@ -179,11 +180,23 @@ def test_a_file_is_little_larger_than_its_payload(kind, tmp_path):
     assert payload < path.stat().st_size < 1.2 * payload
 
 
-def test_an_export_goes_on_where_the_disk_was_full(tmp_path, monkeypatch):
+def datasets(path):
+    """Returns the values of all datasets of a file, by path."""
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, one: found.update({name: one[()]})
+                        if isinstance(one, h5py.Dataset) else None)
+        assert "fluxline_resume" not in file.attrs
+    return found
+
+
+@pytest.mark.parametrize("to_file", [to_hdf5, to_nexus])
+def test_an_export_goes_on_where_the_disk_was_full(to_file, tmp_path, monkeypatch):
     batches = runs.waveforms(1, batches=6) + runs.waveforms(2, batches=2, ragged=True)
-    run, path = memory_run(x=batches, y=batches), tmp_path / "a.h5"
-    whole = tmp_path / "whole.h5"
-    to_hdf5(run, whole)
+    slow = [batch.select(["event", "source", "time", "gain"]) for batch in batches]
+    run = memory_run(equal=batches[:6], mixed=batches, slow=slow)
+    path, whole = tmp_path / "a.h5", tmp_path / "whole.h5"
+    to_file(run, whole)
     asked = []
     usage = _partial.shutil.disk_usage
 
@@ -196,18 +209,18 @@ def test_an_export_goes_on_where_the_disk_was_full(tmp_path, monkeypatch):
     stops = 0
     while True:
         try:
-            report = to_hdf5(run, path)
+            report = to_file(run, path)
             break
         except Stopped as error:
             stops += 1
             assert "too little to go on; free some" in str(error)
             assert not path.exists()
     assert stops >= 3 and any("continued behind" in note for note in report.notes)
-    with h5py.File(path) as found, h5py.File(whole) as wanted:
-        for table in ("x", "y"):
-            for name, one in wanted[f"tables/{table}"].items():
-                assert (found[f"tables/{table}/{name}"][...] == one[...]).all(), name
-        assert "fluxline_resume" not in found.attrs
+    assert report.rows == {"equal": 30, "mixed": 40, "slow": 40}
+    found, wanted = datasets(path), datasets(whole)
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        assert np.array_equal(found[name], values), name
 
 
 def test_a_part_of_another_export_is_written_again(tmp_path):
