@@ -7,9 +7,10 @@ import threading
 import time
 
 import pytest
+from needs import package
 from state_server import TOKEN, StateServer
 
-pytest.importorskip("p4p")
+package("p4p")
 
 from p4p.client.thread import Context, RemoteError, TimeoutError  # noqa: E402
 from p4p.nt import NTTable, defaultNT  # noqa: E402

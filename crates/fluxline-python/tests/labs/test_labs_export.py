@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from needs import package
 
 import fluxline as fl
 
@@ -73,7 +74,7 @@ def waveforms(recorded, **options):
 
 
 def test_hdf5_has_the_values_of_the_run_with_units(recorded, tmp_path):
-    h5py = pytest.importorskip("h5py")
+    h5py = package("h5py")
     done = export(recorded, "--to", "hdf5", tmp_path / "run.h5")
     assert done.returncode == 0, done.stderr
     assert f"{BOARDS * EVENTS:>12} rows  digitizer-waveform" in done.stdout
@@ -91,7 +92,7 @@ def test_hdf5_has_the_values_of_the_run_with_units(recorded, tmp_path):
 
 
 def test_nexus_reads_back_as_the_run(recorded, tmp_path):
-    snx = pytest.importorskip("scippnexus")
+    snx = package("scippnexus")
     done = export(recorded, "--to", "nexus", tmp_path / "run.nxs")
     assert done.returncode == 0, done.stderr
     with snx.File(tmp_path / "run.nxs", "r") as file:
@@ -101,7 +102,7 @@ def test_nexus_reads_back_as_the_run(recorded, tmp_path):
 
 
 def test_a_selection_of_columns_sources_and_events(recorded, tmp_path):
-    pytest.importorskip("h5py")
+    package("h5py")
     chosen = ["--columns", "event,adc", "--sources", "1,board=2", "--events", "100..150"]
     done = export(recorded, "--to", "npz", tmp_path / "run.npz", *chosen)
     assert done.returncode == 0, done.stderr
@@ -114,7 +115,7 @@ def test_a_selection_of_columns_sources_and_events(recorded, tmp_path):
 
 
 def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):
-    imas = pytest.importorskip("imas")
+    imas = package("imas")
     done = export(recorded, "--to", "imas", tmp_path / "run.nc", "--signal", "adc", "--into",
                   "magnetics/flux_loop/voltage", "--sample-seconds", "1e-8")
     assert done.returncode == 0, done.stderr
@@ -131,7 +132,7 @@ def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):
     (["--tables", "events", "--event-id", "x"], "--event-id has no meaning for --to hdf5"),
 ])
 def test_wrong_arguments_are_one_sentence(recorded, tmp_path, arguments, sentence):
-    pytest.importorskip("h5py")
+    package("h5py")
     done = export(recorded, "--to", "hdf5", tmp_path / "run.h5", *arguments)
     assert done.returncode == 3 and sentence in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
@@ -139,7 +140,7 @@ def test_wrong_arguments_are_one_sentence(recorded, tmp_path, arguments, sentenc
 
 
 def test_a_missing_run_and_a_wrong_range_are_named(recorded, tmp_path):
-    pytest.importorskip("h5py")
+    package("h5py")
     done = export(tmp_path / "nowhere", "--to", "hdf5", tmp_path / "run.h5")
     assert done.returncode == 3 and "nowhere" in done.stderr and "Traceback" not in done.stderr
     done = export(recorded, "--to", "hdf5", tmp_path / "run.h5", "--events", "5..2")
@@ -148,7 +149,7 @@ def test_a_missing_run_and_a_wrong_range_are_named(recorded, tmp_path):
 
 
 def test_an_unfinished_run_exports_its_complete_batches(recorded, tmp_path):
-    h5py = pytest.importorskip("h5py")
+    h5py = package("h5py")
     copy = tmp_path / "0007"
     subprocess.run(["cp", "-r", recorded, copy], check=True)
     file = next(copy.glob("events-*.arrows"))

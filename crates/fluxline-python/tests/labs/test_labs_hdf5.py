@@ -11,9 +11,10 @@ import textwrap
 import numpy as np
 import pyarrow as pa
 import pytest
+from needs import package
 import memory_runs as runs
 
-h5py = pytest.importorskip("h5py")
+h5py = package("h5py")
 
 from fluxline import _partial  # noqa: E402
 from fluxline._partial import Stopped  # noqa: E402

@@ -4,6 +4,7 @@ import memory_runs as runs
 import numpy as np
 import pyarrow as pa
 import pytest
+from needs import package
 from mdsip_server import MdsipServer
 
 from fluxline._selection import ExportError
@@ -27,7 +28,7 @@ def a_run(**given):
 
 @pytest.fixture(name="server")
 def running():
-    pytest.importorskip("mdsthin")
+    package("mdsthin")
     server = MdsipServer()
     yield server
     server.stop()
@@ -100,7 +101,7 @@ def test_missing_nodes_and_servers_are_one_sentence(server):
 
 
 def test_imas_reads_waveforms_back_with_their_times(tmp_path):
-    imas = pytest.importorskip("imas")
+    imas = package("imas")
     from fluxline.imas import to_imas
 
     path = tmp_path / "run.nc"
@@ -133,7 +134,7 @@ def test_imas_reads_waveforms_back_with_their_times(tmp_path):
     ({"path": "run.h5"}, "does not end in .nc"),
 ])
 def test_imas_refuses_in_one_sentence(given, sentence, tmp_path):
-    pytest.importorskip("imas")
+    package("imas")
     from fluxline.imas import to_imas
 
     usual = {"into": "magnetics/flux_loop/voltage", "signal": "amplitude", "sample_seconds": 1e-6}
