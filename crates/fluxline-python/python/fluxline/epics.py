@@ -70,16 +70,26 @@ def readings(snapshot: dict[str, Any]) -> Iterator[tuple[str, Reading]]:
         value = float(rate["value"])
         alarm = (MINOR, "packets are lost") if name == "lost" and value > 0 else (NO_ALARM, "")
         yield f"RATE:{_pv_name(name)}", Reading(value, rate["unit"], *alarm)
-    for name, value in snapshot.get("events", {}).items():
+    for name, value in _numbers(snapshot.get("events")):
         yield f"EVENTS:{_pv_name(name)}", Reading(int(value))
-    for name, value in snapshot.get("delays", {}).items():
+    for name, value in _numbers(snapshot.get("delays")):
         unit = "ns" if name.endswith("_ns") else ""
-        yield f"DELAY:{_pv_name(name.removesuffix('_ns'))}", Reading(int(value or 0), unit)
+        yield f"DELAY:{_pv_name(name.removesuffix('_ns'))}", Reading(int(value), unit)
+    for number, one in enumerate(snapshot.get("inputs", ())):
+        for name, value in _numbers(one):
+            path = f"INPUT:{number}:{_pv_name(name)}"
+            yield path, Reading(float(value) if name == "rate" else int(value),
+                                SOURCE_UNITS.get(name, ""))
     flow = snapshot.get("flow", {})
     for name in ("expected", "received", "lost", "in_flight", "to_builder"):
         yield f"FLOW:{_pv_name(name)}", Reading(int(flow.get(name) or 0))
     for end in flow.get("ends", ()):
         yield f"FLOW:END:{_pv_name(end['name'])}", Reading(int(end["count"]), end.get("unit", ""))
+
+
+def _numbers(values: dict[str, Any] | None) -> Iterator[tuple[str, float]]:
+    """Yields the numbers of a part of a snapshot; what else is there has no variable."""
+    return ((name, one) for name, one in (values or {}).items() if isinstance(one, (int, float)))
 
 
 def _pv_name(words: str) -> str:

@@ -85,6 +85,7 @@ def test_values_units_and_tables_arrive(make):
     assert rate == 1000.5 and rate.raw.display.units == "packets/s" and rate.severity == 0
     assert setup.get("SOURCE:2:LABEL") == "board=2"
     assert setup.get("FLOW:END:COUNTED_ONLY") == 1
+    assert setup.get("INPUT:0:DATAGRAMS") == 5 and setup.get("DELAY:P99") == 5000
     rows = list(setup.get("SOURCES"))
     assert [row["label"] for row in rows] == ["board=0", "board=1", "board=2"]
     assert rows[1]["lost"] % 10 == 1
