@@ -338,6 +338,10 @@ class Bridge:
             except Away as error:
                 self.lose(str(error))
                 self._stop.wait(RETRY_S)
+            except (KeyError, TypeError, AttributeError) as error:
+                self.lose(f"the snapshot is not understood ({error!r}); use the bridge of the "
+                          "version of fluxline that runs.")
+                self._stop.wait(RETRY_S)
 
     def stop(self) -> None:
         """Ends `run` after the next snapshot."""

@@ -176,6 +176,17 @@ def test_a_lost_server_is_an_alarm_and_its_successor_clears_it(make, capfd):
     assert 1 <= len(said) <= 3, said
 
 
+def test_a_snapshot_of_another_version_is_an_alarm(make):
+    setup = make()
+    setup.until("CONNECTED", lambda one: bool(one))
+    setup.state.change = {"rates": {"packets": 7}}
+    lost = setup.until("CONNECTED", lambda one: not one)
+    assert lost.severity == INVALID
+    assert "the snapshot is not understood" in lost.raw.alarm.message
+    setup.state.change = {}
+    setup.until("CONNECTED", lambda one: bool(one))
+
+
 def test_a_variable_exists_before_the_first_snapshot(make, tmp_path):
     setup = make(place=str(tmp_path))
     found = setup.until("MESSAGE", lambda one: bool(one))
