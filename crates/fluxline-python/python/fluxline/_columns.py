@@ -6,7 +6,7 @@ taken apart into *leaves*: flat values, and for each level of lists the length o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -85,11 +85,12 @@ def _leaves_of(outer: Leaf, array: pa.Array) -> Iterator[Leaf]:
 
 def is_list(kind: pa.DataType) -> bool:
     """Returns true for lists of any kind."""
-    return (pa.types.is_list(kind) or pa.types.is_large_list(kind)
-            or pa.types.is_fixed_size_list(kind))
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)
+                or pa.types.is_fixed_size_list(kind))
 
 
-def _with_lengths(outer: Leaf, array: pa.Array, length=pc.list_value_length) -> Leaf:
+def _with_lengths(outer: Leaf, array: pa.Array,
+                  length: Callable[[pa.Array], pa.Array] = pc.list_value_length) -> Leaf:
     lengths = pc.fill_null(length(array), 0).to_numpy(zero_copy_only=False).astype(np.uint64)
     valid = outer.valid if outer.lengths else _valid(array)
     return replace(outer, lengths=(*outer.lengths, lengths), valid=valid)
@@ -129,10 +130,10 @@ def _numbers(array: pa.Array) -> np.ndarray:
     if array.null_count:
         array = pc.fill_null(array, float("nan") if pa.types.is_floating(array.type) else
                              pa.scalar(0).cast(array.type))
-    return array.to_numpy(zero_copy_only=False)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _valid(array: pa.Array) -> np.ndarray | None:
     if not array.null_count:
         return None
-    return pc.is_valid(array).to_numpy(zero_copy_only=False)
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))

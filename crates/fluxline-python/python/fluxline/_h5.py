@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
 from ._partial import PartialFile, Stopped, Storage
-from ._selection import ExportError, Report, Selection, Tables, schema_of, tables_of
+from ._selection import ExportError, Names, Report, Selection, Tables, schema_of, tables_of
 
 RESUME = "fluxline_resume"
 """Attribute of the root of a part that another call may continue."""
@@ -196,7 +196,7 @@ class _Export:
         run = [str(info.get("folder")), info.get("began_ns"), info.get("ended_ns")]
         of = {"run": run, "layout": [self.layout.name, LAYOUT_VERSION],
               "compression": self.options.compression, **asdict(self.options.selection)}
-        return json.loads(json.dumps(of))
+        return dict(json.loads(json.dumps(of)))
 
     def _mark(self, clean: bool = False) -> None:
         state = {"of": self._identity(), "clean": clean, "batches": self.done,
@@ -233,10 +233,8 @@ class _Export:
 
     def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
         wanted = self.options.selection
-        chosen = {"columns": wanted.columns, "sources": wanted.sources, "events": wanted.events}
-        if wanted.columns is not None:
-            own = set(self.run.schema(name).names)
-            chosen["columns"] = [one for one in wanted.columns if one in own]
+        columns = schema_of(self.run, name, wanted).names if wanted.columns is not None else None
+        chosen = {"columns": columns, "sources": wanted.sources, "events": wanted.events}
         given = {key: value for key, value in chosen.items() if value is not None}
         return iter(self.run.batches(name, **given))
 
@@ -289,6 +287,7 @@ class TableWriter:
         self._open: dict[str, h5py.Dataset] = {}
         self._codes: dict[str, dict[str, int]] = {}
         self._bounded: set[str] = set()
+        self._names = Names()
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Appends the rows of a batch."""
@@ -306,6 +305,7 @@ class TableWriter:
 
     def append_leaf(self, leaf: Leaf) -> None:
         """Appends the values of one column."""
+        self._names.claim(leaf.name, leaf.name)
         self._append_validity(leaf)
         values = self._with_codes(leaf) if leaf.words is not None else leaf.values
         if not leaf.lengths:
@@ -329,6 +329,7 @@ class TableWriter:
         return f"{self.records if is_record else leaf.name}_offsets"
 
     def _append_bounds(self, name: str, lengths: np.ndarray) -> None:
+        self._names.claim(name, "the bounds of lists")
         if name in self._bounded:
             return
         last = self._find(name)
@@ -390,6 +391,7 @@ class TableWriter:
         dataset = self._find(name)
         if dataset is None and leaf.valid is None:
             return
+        self._names.claim(name, f"the gaps of `{leaf.name}`")
         rows = len(leaf.lengths[0]) if leaf.lengths else len(leaf.values)
         valid = np.ones(rows, np.uint8) if leaf.valid is None else leaf.valid.astype(np.uint8)
         if dataset is None:
@@ -403,12 +405,13 @@ class TableWriter:
             return 0
         if leaf.lengths and before.ndim == 1:
             bounds = self._find(self._bounds_name(leaf, 0))
-            return 0 if bounds is None else bounds.shape[0] - 1
-        return before.shape[0]
+            return 0 if bounds is None else int(bounds.shape[0]) - 1
+        return int(before.shape[0])
 
     def _with_codes(self, leaf: Leaf) -> np.ndarray:
         """Returns codes of the whole table instead of codes of one batch."""
         name = f"{leaf.name}_words"
+        self._names.claim(name, f"the words of `{leaf.name}`")
         if leaf.name not in self._codes:
             known = self._find(name)
             words = [] if known is None else [word.decode() for word in known[:]]
@@ -419,7 +422,7 @@ class TableWriter:
         codes |= {word: number for number, word in enumerate(added, len(codes))}
         self._append(name, np.array(added, object), {"help": f"the word of each {leaf.name}"})
         renumbered = np.array([codes[word] for word in given], np.uint16)
-        return renumbered[leaf.values]
+        return np.asarray(renumbered[leaf.values])
 
 
 def coded(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -56,11 +56,17 @@ class Selection:
     """The first event, and the event behind the last one."""
 
     @staticmethod
-    def of(tables=None, columns=None, sources=None, events=None) -> Selection:
+    def of(tables: Iterable[str] | None = None, columns: Iterable[str] | None = None,
+           sources: Iterable[str | int] | None = None,
+           events: range | tuple[int, int] | None = None) -> Selection:
         """Makes a selection of lists, ranges or pairs."""
         bounds = (events.start, events.stop) if isinstance(events, range) else events
-        listed = [None if one is None else tuple(one) for one in (tables, columns, sources)]
-        return Selection(*listed, None if bounds is None else (int(bounds[0]), int(bounds[1])))
+        return Selection(
+            tables=None if tables is None else tuple(tables),
+            columns=None if columns is None else tuple(columns),
+            sources=None if sources is None else tuple(sources),
+            events=None if bounds is None else (int(bounds[0]), int(bounds[1])),
+        )
 
 
 @dataclass
@@ -75,6 +81,21 @@ class Report:
     file_bytes: int = 0
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+
+
+class Names:
+    """The names of the arrays of a table: each has one use."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, str] = {}
+
+    def claim(self, name: str, use: str) -> None:
+        """Gives a name a use; refuses another use of it."""
+        known = self._uses.setdefault(name, use)
+        if known != use:
+            other = use if known == name else known
+            raise ExportError(f"the column `{name}` has the name of {other}; leave it out by "
+                              "--columns, or rename it in the description.")
 
 
 def tables_of(run: Tables, selection: Selection) -> list[str]:

@@ -30,6 +30,8 @@ OFFSETS = ("event_time_offset", "time_offset", "time_of_flight", "tof", "time", 
 """Names of record fields that become `event_time_offset`, if their unit is one of time."""
 HEIGHTS = ("pulse_height", "amplitude", "adc", "charge", "energy")
 """Names of record fields that become `pulse_height`."""
+LOG_TIME = "log_time"
+"""The dataset that all logs of a source show as `time`."""
 TIME_UNITS = ("s", "ms", "us", "µs", "ns", "ps", "tick", "ticks")
 
 
@@ -190,12 +192,13 @@ class Waveforms:
                   and name != self.axes.signal]
         if others:
             self.group.attrs["auxiliary_signals"] = others
-        self.group["sample"] = np.arange(signal.shape[1], dtype=np.int64)
+        number = "sample" if "sample" not in self.group else "sample_number"
+        self.group[number] = np.arange(signal.shape[1], dtype=np.int64)
         rows = self.axes.row_time
-        self.group.attrs["axes"] = [rows or ".", "sample"]
-        self.group.attrs["sample_indices"] = 1
+        self.group.attrs["axes"] = [rows or ".", number]
+        self.group.attrs[f"{number}_indices"] = 1
         for name, one in self.group.items():
-            if isinstance(one, h5py.Dataset) and one.shape == signal.shape[:1] and name != "sample":
+            if isinstance(one, h5py.Dataset) and one.shape == signal.shape[:1] and name != number:
                 self.group.attrs[f"{name}_indices"] = 0
 
 
@@ -237,7 +240,7 @@ class Logs:
         for source in self.group.values():
             for one in source.values():
                 if one.attrs.get("NX_class") == "NXlog":
-                    one["time"] = source["time"]
+                    one["time"] = source[LOG_TIME]
 
 
 def group_of(parent: h5py.Group, name: str, nx_class: str) -> h5py.Group:
@@ -262,7 +265,7 @@ def _time_zero(leaf: Leaf) -> Leaf:
 
 def _log_time(leaf: Leaf) -> Leaf:
     """Returns the times of rows with the attribute that NXlog has for their start."""
-    return replace(leaf, name="time", attributes={**leaf.attributes, "start": UNIX_EPOCH})
+    return replace(leaf, name=LOG_TIME, attributes={**leaf.attributes, "start": UNIX_EPOCH})
 
 
 def _row_time(schema: pa.Schema) -> str | None:
@@ -280,7 +283,7 @@ def _first_of(names: Sequence[str], known: Sequence[str]) -> str | None:
 def _is_array(kind: pa.DataType) -> bool:
     if not is_list(kind):
         return False
-    return pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)
+    return bool(pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type))
 
 
 def _event_columns(schema: pa.Schema, roles: Roles) -> EventColumns | None:

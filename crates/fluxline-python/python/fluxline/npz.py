@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
 from ._partial import PartialFile
-from ._selection import Report, Selection, opened, schema_of, tables_of
+from ._selection import Names, Report, Selection, opened, schema_of, tables_of
 
 
 def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
@@ -71,6 +71,7 @@ class _Table:
         self.folder, self.target = folder, target
         self.arrays: dict[str, _Array] = {}
         self.words: dict[str, dict[str, int]] = {}
+        self.names = Names()
         self.rows = 0
 
     def append(self, batch: pa.RecordBatch) -> None:
@@ -80,6 +81,7 @@ class _Table:
         self.rows += batch.num_rows
 
     def _append_leaf(self, leaf: Leaf) -> None:
+        self.names.claim(leaf.name, leaf.name)
         values = self._codes(leaf)
         width = leaf.equal_length
         known = self.arrays.get(leaf.name)
@@ -96,6 +98,7 @@ class _Table:
         self._append_validity(leaf)
 
     def _append_bounds(self, name: str, lengths: np.ndarray) -> None:
+        self.names.claim(name, "the bounds of lists")
         bounds = self.arrays.get(name)
         if bounds is None:
             bounds = self._add(name, np.dtype(np.uint64), None)
@@ -108,13 +111,14 @@ class _Table:
         """Returns the numbers of a column; of text, codes of its words."""
         if leaf.words is None and leaf.values.dtype != object:
             return leaf.values
+        self.names.claim(f"{leaf.name}_words", f"the words of `{leaf.name}`")
         known = self.words.setdefault(leaf.name, {})
         given = leaf.words if leaf.words is not None else tuple(dict.fromkeys(leaf.values))
         codes = {word: known.setdefault(word, len(known)) for word in given}
         if leaf.words is None:
             return np.array([codes[word] for word in leaf.values], np.uint32)
         renumbered = np.array([codes[word] for word in given] or [0], np.uint32)
-        return renumbered[leaf.values]
+        return np.asarray(renumbered[leaf.values])
 
     def _append_validity(self, leaf: Leaf) -> None:
         name = f"{leaf.name}_valid"
@@ -122,6 +126,7 @@ class _Table:
         known = self.arrays.get(name)
         if known is None and leaf.valid is None:
             return
+        self.names.claim(name, f"the gaps of `{leaf.name}`")
         if known is None:
             known = self._add(name, np.dtype(np.bool_), None)
             known.append(np.ones(self.rows, np.bool_))

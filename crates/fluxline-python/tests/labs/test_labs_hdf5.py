@@ -164,6 +164,16 @@ def test_fields_of_records_share_their_bounds(tmp_path):
     assert sorted(group) == ["adc", "hit_offsets", "tdc"]
 
 
+@pytest.mark.parametrize("to_file", [to_hdf5, to_npz])
+def test_columns_whose_names_clash_are_refused(to_file, tmp_path):
+    batch = runs.waveforms(1, batches=1, ragged=True)[0]
+    clash = batch.append_column("amplitude_offsets", batch.column("event"))
+    with pytest.raises(ExportError, match="`amplitude_offsets` has the name of the bounds"):
+        to_file(memory_run(x=[clash]), tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+    to_file(memory_run(x=[clash]), tmp_path / "a", columns=["amplitude", "event"])
+
+
 def test_units_and_meanings_are_attributes(tmp_path):
     group = exported("hdf5", memory_run(x=runs.waveforms(1)), tmp_path / "a.h5")
     assert group["amplitude"].attrs["units"] == "count"

@@ -122,6 +122,30 @@ def test_columns_without_known_names_take_roles(tmp_path):
         assert events["event_index"].shape == (15,)
 
 
+def test_fields_called_time_and_sample_keep_their_names(tmp_path):
+    sensor = runs.described("sensor_time_ns", pa.uint64(), "ns", epoch="1970-01-01 UTC",
+                            common="sensor_time_ns")
+
+    def renamed(batch, also):
+        fields = [sensor if one.name == "time" else one.with_name(also.get(one.name, one.name))
+                  for one in batch.schema]
+        columns = [column.cast(pa.int64()).cast(pa.uint64()) if one.name == "time" else column
+                   for one, column in zip(batch.schema, batch.columns, strict=True)]
+        return pa.record_batch(columns, schema=pa.schema(fields))
+
+    run = runs.MemoryRun(runs.info(), {
+        "slow": [renamed(one, {"gain": "time"}) for one in slow()],
+        "fast": [renamed(one, {"gain": "sample"}) for one in runs.waveforms(1)],
+    })
+    to_nexus(run, tmp_path / "a.nxs")
+    with h5py.File(tmp_path / "a.nxs") as file:
+        log = file["entry/slow/source_0/time"]
+        assert set(log["value"][...]) <= {0, 7} and log["time"].attrs["start"].startswith("1970")
+        fast = file["entry/fast"]
+        assert list(fast.attrs["axes"]) == ["sensor_time_ns", "sample_number"]
+        assert set(fast["sample"][...]) <= {0, 7}
+
+
 def test_names_of_groups_are_those_that_nexus_permits():
     assert nexus_name("ess-readout-version-1") == "ess_readout_version_1"
     assert nexus_name("1/µ") == "table_1__"
