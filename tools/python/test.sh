@@ -5,12 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 venv="$PWD/target/venv"
-tools=(maturin pytest mypy)
+tools=(maturin pytest mypy matplotlib)
 # Formats of laboratories and their readers: docs/export-labs.md.
 labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p)
+has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
 installed() {
-  "$venv/bin/python" -c 'import maturin, pytest, mypy, numpy, pyarrow' 2>/dev/null &&
-    "$venv/bin/python" -c 'import h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p' 2>/dev/null
+  has "maturin, pytest, mypy, matplotlib, numpy, pyarrow" &&
+    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p"
 }
 if ! installed; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"

@@ -16,9 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let began = Instant::now();
     let mut rows = 0;
-    for batch in TypedRun::open(run.as_ref(), Join::Late)?
-        .batches(&table, &Selection::default())?
-    {
+    for batch in TypedRun::open(run.as_ref(), Join::Late)?.batches(&table, &Selection::default())? {
         rows += black_box(batch?).num_rows();
     }
     println!("{} s for {rows} rows", began.elapsed().as_secs_f64());

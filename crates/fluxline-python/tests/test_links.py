@@ -345,3 +345,92 @@ def test_a_link_without_room_says_so_and_goes_on(shm):
         remote.put(b"12345678", timeout=5)
     shm.driven(remote.begin_fetch_add(0))
     assert shm.writer.counters()["puts"] == 100_000
+
+
+def test_a_window_stores_into_the_peers_memory(shm):
+    region, remote = shm.region(4096)
+    window = remote.window()
+    window.array(np.uint16)[:3] = [1, 2, 3]
+    assert region.array(np.uint16)[:3].tolist() == [1, 2, 3]
+    window.store(64, 99)
+    assert region.load(64) == 99
+    read_only = shm.owner.register(64)
+    read_only.export("fixed", 3, put=False, get=True)
+    endpoint = shm.connect()[1]
+    fixed = shm.driven(endpoint.begin_import_region("fixed", 3)).window()
+    assert fixed.read(0, 4) == bytes(4)
+    with pytest.raises(fl.InputError):
+        fixed.write(b"no")
+    with pytest.raises(BufferError, match="no address"):
+        fixed.array()
+
+
+def test_closing_a_node_ends_the_calls_of_other_threads(shm):
+    caught = []
+
+    def wait():
+        try:
+            shm.owner.next()
+        except fl.LinkError as error:
+            caught.append(str(error))
+
+    threads = [threading.Thread(target=wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    shm.owner.close()
+    for thread in threads:
+        thread.join(5)
+    assert caught == ["the node is closed; open another one"] * 3
+
+
+def test_threads_share_a_node_in_turns(shm):
+    """No call is lost, and no thread waits for the interpreter while it holds the node."""
+    region, remote = shm.region(4096)
+    stop = threading.Event()
+
+    def serve():
+        while not stop.is_set():
+            shm.owner.wait(0.001)
+            shm.owner.poll()
+
+    def add():
+        for _ in range(200):
+            remote.fetch_add(8)
+            shm.writer.poll()
+
+    server = threading.Thread(target=serve)
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in [server, *threads]:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    stop.set()
+    server.join(5)
+    assert region.load(8) == 800
+
+
+def test_tasks_that_are_dropped_or_cancelled_leave_the_node_usable(pair):
+    region, remote = pair.region(4096)
+    for _ in range(100):
+        remote.begin_fetch_add(0)
+    task = remote.begin_fetch_add(0)
+    task.cancel()
+    with pytest.raises(fl.InputError, match="taken already"):
+        task.result()
+    assert pair.driven(remote.begin_fetch_add(0)) == 101
+    assert pair.writer.poll() is None
+    pair.writer.begin_connect("nobody" if pair.names[0] == "owner" else "127.0.0.1:9")
+    gc.collect()
+    assert pair.driven(remote.begin_fetch_add(0)) == 102
+
+
+def test_work_in_progress_ends_when_the_peer_closes(pair):
+    at_owner, at_writer = pair.connect()
+    buffers = pair.writer.register(64)
+    task = at_writer.begin_receive(buffers, 0, 64)
+    pair.owner.close()
+    with pytest.raises(fl.Gone):
+        task.result(timeout=10)
+    with pytest.raises((fl.Gone, fl.Timeout)):
+        at_writer.flush(timeout=5)

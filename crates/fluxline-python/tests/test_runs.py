@@ -156,6 +156,15 @@ def test_parts_of_a_table_are_chosen(run, samples):
         run.events(since=early)
 
 
+def test_a_choice_without_rows_keeps_the_types(run):
+    none = run.fragments(events=(10**6, 10**6 + 1))
+    assert list(none) == [] and none.arrow().num_rows == 0
+    assert none.numpy("adc").dtype == np.int16 and none.numpy("adc").shape == (0, 0)
+    assert none.numpy("board").dtype == np.uint16
+    values, offsets = none.ragged("adc")
+    assert values.dtype == np.int16 and offsets.tolist() == [0]
+
+
 def test_wrong_choices_name_what_there_is(run):
     for call, says in [
         (lambda: run.table("event"), "did you mean `events`"),
@@ -242,3 +251,17 @@ def test_arrays_outlive_the_run_and_are_read_only(path):
     with pytest.raises(ValueError, match="read-only"):
         adc[0, 0] = 1
     assert (adc == before).all()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "awkward"])
+def test_other_libraries_read_tables(run, library):
+    pytest.importorskip(library)
+    whole = getattr(run.fragments(columns=["board", "adc"]), library)()
+    assert len(whole) == 2 * EVENTS
+    assert len(whole["adc"][0]) == SAMPLES
+
+
+def test_a_library_that_is_missing_is_named(run, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    with pytest.raises(fl.Error, match="pip install polars"):
+        run.events().polars()

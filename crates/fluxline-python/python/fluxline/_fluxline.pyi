@@ -9,6 +9,30 @@ from typing_extensions import CapsuleType, Self, disjoint_base
 # Anything with contiguous memory; Python before 3.12 has no name for it.
 _Data: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[Any] | Memory
 
+__all__ = [
+    "Batch",
+    "Batches",
+    "Completion",
+    "Endpoint",
+    "Memory",
+    "Node",
+    "Parts",
+    "Receiver",
+    "Region",
+    "Remote",
+    "RunReader",
+    "Schema",
+    "Sender",
+    "Simulated",
+    "Task",
+    "VERSION",
+    "Values",
+    "bench",
+    "bench_send",
+    "bench_serve",
+    "simulate",
+]
+
 VERSION: Final[str]
 
 @disjoint_base
@@ -103,6 +127,7 @@ class Remote:
     ) -> int: ...
     def window(self) -> Memory: ...
 
+@disjoint_base
 class Completion:
     @final
     class Done(Completion):
@@ -273,9 +298,9 @@ class Parts:
     @property
     def width(self) -> int | None: ...
     @property
-    def offsets(self) -> list[int] | None: ...
+    def offsets(self) -> Values | None: ...
     @property
-    def nulls(self) -> list[bool] | None: ...
+    def nulls(self) -> Values | None: ...
     @property
     def texts(self) -> list[str | None] | None: ...
 
@@ -289,6 +314,7 @@ class Schema:
     def metadata(self) -> dict[str, str]: ...
     @property
     def field_metadata(self) -> dict[str, dict[str, str]]: ...
+    def empty(self) -> Batch: ...
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
 
