@@ -6,10 +6,17 @@ cd "$(dirname "$0")/../.."
 
 venv="$PWD/target/venv"
 tools=(maturin pytest mypy matplotlib)
-installed() { "$venv/bin/python" -c 'import maturin, pytest, mypy, matplotlib, numpy, pyarrow' 2>/dev/null; }
+# Formats of laboratories and their readers: docs/export-labs.md.
+labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p)
+has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
+installed() {
+  has "maturin, pytest, mypy, matplotlib, numpy, pyarrow" &&
+    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p"
+}
 if ! installed; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check numpy pyarrow "${tools[@]}"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check numpy pyarrow "${tools[@]}" \
+    "${labs[@]}"
 fi
 
 # A profile of cargo's: `PROFILE=release tools/python/test.sh` tests the wheel that users get.

@@ -36,6 +36,7 @@ from fluxline.errors import (
     SimulationError,
     Timeout,
 )
+from fluxline.formats import to_hdf5, to_imas, to_mdsplus, to_nexus, to_npz
 from fluxline.links import Node, Receiver, Records, open
 from fluxline.measured import Report, bench
 from fluxline.runs import Run
@@ -79,4 +80,9 @@ __all__ = [
     "each_event",
     "open",
     "simulate",
+    "to_hdf5",
+    "to_imas",
+    "to_mdsplus",
+    "to_nexus",
+    "to_npz",
 ]

@@ -1,0 +1,171 @@
+"""The command `python3 -m fluxline.export` on a recorded run."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from needs import package
+
+import fluxline as fl
+
+DESCRIPTION = """
+name = "digitizer"
+about = "Waveforms."
+reference = "none: made up for this test"
+byte-order = "big"
+[[packet]]
+name = "waveform"
+source = ["board"]
+fields = [
+  { name = "board", type = "u16" },
+  { name = "temperature", type = "u16", unit = "mK", help = "Of the board." },
+  { name = "trigger", type = "u32" },
+]
+sequence = { value = "trigger" }
+event = { key = "trigger" }
+[packet.records]
+name = "sample"
+bytes = 2
+fields = [{ name = "adc", type = "i16", unit = "mV" }]
+"""
+
+EXPERIMENT = """
+name = "digitizers"
+runs = "runs"
+[[source]]
+name = "boards"
+format = "digitizer.toml"
+[source.raw]
+file = "packets.bin"
+record-bytes = 208
+[events]
+build = "key"
+require = 3
+"""
+
+BOARDS, SAMPLES, EVENTS = 3, 100, 400
+HEADER = [("board", ">u2"), ("temperature", ">u2"), ("trigger", ">u4")]
+
+
+@pytest.fixture(scope="session", name="recorded")
+def run_of_digitizers(program, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "digitizer.toml").write_text(DESCRIPTION)
+    (folder / "run.toml").write_text(EXPERIMENT)
+    packets = np.zeros((EVENTS, BOARDS), np.dtype([*HEADER, ("adc", ">i2", SAMPLES)]))
+    packets["board"] = np.arange(BOARDS)
+    packets["trigger"] = np.arange(EVENTS)[:, np.newaxis]
+    packets["temperature"] = 300 + packets["board"]
+    packets["adc"] = np.random.default_rng(1).integers(-500, 500, packets["adc"].shape)
+    packets.tofile(folder / "packets.bin")
+    subprocess.run([program, "run", "run.toml"], cwd=folder, check=True, capture_output=True)
+    return folder / "runs/0000"
+
+
+def export(*arguments):
+    return subprocess.run([sys.executable, "-m", "fluxline.export", *map(str, arguments)],
+                          capture_output=True, text=True, timeout=120, check=False)
+
+
+def waveforms(recorded, **options):
+    table = fl.Run(recorded).fragments("digitizer-waveform", columns=["adc"], **options)
+    return table.numpy("adc")
+
+
+def test_hdf5_has_the_values_of_the_run_with_units(recorded, tmp_path):
+    h5py = package("h5py")
+    done = export(recorded, "--to", "hdf5", tmp_path / "run.h5")
+    assert done.returncode == 0, done.stderr
+    assert f"{BOARDS * EVENTS:>12} rows  digitizer-waveform" in done.stdout
+    with h5py.File(tmp_path / "run.h5") as file:
+        table = file["tables/digitizer-waveform"]
+        assert (table["adc"][...] == waveforms(recorded)).all()
+        assert table["adc"].attrs["units"] == "mV"
+        assert table["temperature"].attrs["long_name"] == "Of the board."
+        assert len(file["tables/events/key"]) == EVENTS
+        assert "packets" not in file["tables"]
+        assert "digitizer" in file["run/formats/digitizer.toml"].asstr()[()]
+        assert file.attrs["title"] == "digitizers"
+    payload = BOARDS * EVENTS * 208
+    assert (tmp_path / "run.h5").stat().st_size < 1.2 * payload + (64 << 10)
+
+
+def test_nexus_reads_back_as_the_run(recorded, tmp_path):
+    snx = package("scippnexus")
+    done = export(recorded, "--to", "nexus", tmp_path / "run.nxs")
+    assert done.returncode == 0, done.stderr
+    with snx.File(tmp_path / "run.nxs", "r") as file:
+        found = file["entry/digitizer_waveform"][...]
+    assert (found.values == waveforms(recorded)).all()
+    assert str(found.unit) == "mV"
+
+
+def test_a_selection_of_columns_sources_and_events(recorded, tmp_path):
+    package("h5py")
+    chosen = ["--columns", "event,adc", "--sources", "1,board=2", "--events", "100..150"]
+    done = export(recorded, "--to", "npz", tmp_path / "run.npz", *chosen)
+    assert done.returncode == 0, done.stderr
+    found = np.load(tmp_path / "run.npz")
+    wanted = waveforms(recorded, sources=["1", "2"], events=range(100, 150))
+    assert wanted.shape == (100, SAMPLES)
+    assert (found["digitizer-waveform/adc"] == wanted).all()
+    assert sorted(found.files) == ["digitizer-waveform/adc", "digitizer-waveform/event",
+                                   "events/event"]
+
+
+def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):
+    imas = package("imas")
+    done = export(recorded, "--to", "imas", tmp_path / "run.nc", "--signal", "adc", "--into",
+                  "magnetics/flux_loop/voltage", "--sample-seconds", "1e-8")
+    assert done.returncode == 0, done.stderr
+    with imas.DBEntry(str(tmp_path / "run.nc"), "r") as entry:
+        loops = entry.get("magnetics").flux_loop
+        assert [str(one.name) for one in loops] == ["board=0", "board=1", "board=2"]
+        found = loops[2].voltage.data.value
+    assert (found == waveforms(recorded, sources=["2"]).reshape(-1)).all()
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    (["--columns", "adcc"], "no column `adcc`; did you mean `adc`?"),
+    (["--sources", "board=9"], "no source `board=9`"),
+    (["--tables", "events", "--event-id", "x"], "--event-id has no meaning for --to hdf5"),
+])
+def test_wrong_arguments_are_one_sentence(recorded, tmp_path, arguments, sentence):
+    package("h5py")
+    done = export(recorded, "--to", "hdf5", tmp_path / "run.h5", *arguments)
+    assert done.returncode == 3 and sentence in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_run_and_a_wrong_range_are_named(recorded, tmp_path):
+    package("h5py")
+    done = export(tmp_path / "nowhere", "--to", "hdf5", tmp_path / "run.h5")
+    assert done.returncode == 3 and "nowhere" in done.stderr and "Traceback" not in done.stderr
+    done = export(recorded, "--to", "hdf5", tmp_path / "run.h5", "--events", "5..2")
+    assert done.returncode == 2
+    assert "`5..2` is not a range; write for example 0..1000" in done.stderr
+
+
+def test_an_unfinished_run_exports_its_complete_batches(recorded, tmp_path):
+    h5py = package("h5py")
+    copy = tmp_path / "0007"
+    subprocess.run(["cp", "-r", recorded, copy], check=True)
+    file = next(copy.glob("events-*.arrows"))
+    file.write_bytes(file.read_bytes()[:-1000])
+    (copy / "run.json").unlink()
+    done = export(copy, "--to", "hdf5", tmp_path / "run.h5")
+    assert done.returncode == 0, done.stderr
+    assert "run.json" in done.stdout
+    with h5py.File(tmp_path / "run.h5") as found:
+        rows = found["tables/events/key"].shape[0] if "tables" in found else 0
+    assert rows < EVENTS
+
+
+def test_a_format_whose_package_is_missing_says_what_to_install(recorded, tmp_path):
+    (tmp_path / "h5py.py").write_text("raise ImportError('no')")
+    code = (f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import fluxline.export as e;"
+            f"sys.exit(e.main([{str(recorded)!r}, '--to', 'hdf5', {str(tmp_path / 'a')!r}]))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 3 and "pip install 'fluxline[hdf5]'" in done.stderr, done.stderr
