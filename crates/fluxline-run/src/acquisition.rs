@@ -25,8 +25,9 @@ use crate::live::{WatchedInput, Watcher};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
-use crate::record::{self, BatchBounds, Recorded};
+use crate::record::{self, BatchBounds, Outputs, Recorded};
 use crate::report::{Ended, Report};
+use crate::sink::{self, BatchSink, OpenSink};
 use crate::source::{self, InputEnd, OpenInput};
 use crate::stop::Stop;
 
@@ -40,6 +41,8 @@ pub struct Options {
     /// The first state: [`RunState::Running`], or [`RunState::Armed`] to record from a later
     /// [`Command::Start`](crate::Command::Start) on.
     pub state: RunState,
+    /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
+    pub open_sink: Option<OpenSink>,
 }
 
 /// An acquisition that runs. When it is dropped without [`wait`](Self::wait), it is asked to stop,
@@ -84,7 +87,7 @@ pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
 }
 
 /// Starts an experiment as [`start`] does, with a folder and a stop of the caller's.
-pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
+pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
     let resident = host::resident();
     let loaded: Vec<LoadedFormat> = experiment
         .sources
@@ -95,6 +98,7 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let inputs: Vec<OpenInput> =
         pairs.map(|(source, format)| source::open(source, format)).collect::<Result<_, _>>()?;
     let builder = config::builder_config(&experiment, &loaded)?;
+    let sink = sink::open(&mut experiment, options.open_sink)?;
     let recorder = match experiment.record.enabled {
         true => Some(config::open_recorder(&experiment, options.folder, &loaded)?),
         false => None,
@@ -128,7 +132,7 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let (began, threads) = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, pipeline },
+        Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, sink, pipeline },
         &control,
         &stop,
         &monitor,
@@ -164,15 +168,20 @@ struct Parts<'a> {
     loaded: &'a [LoadedFormat],
     inputs: Vec<OpenInput>,
     recorder: Option<Recorder>,
+    sink: Option<Box<dyn BatchSink>>,
     pipeline: Pipeline,
 }
 
 /// Starts the threads, the inputs' last; returns when they began.
 fn spawn(parts: Parts<'_>, control: &Control, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
-    let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
+    let Parts { experiment, loaded, inputs, recorder, sink, pipeline } = parts;
     let bounds = BatchBounds::of(experiment);
-    let (queue, recorder) =
-        record::start(recorder, bounds, experiment.recorder_core, monitor.clone());
+    let (queue, recorder) = record::start(
+        Outputs { recorder, sink },
+        bounds,
+        experiment.recorder_core,
+        monitor.clone(),
+    );
     let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();
     let readout = Readout {
         pipeline,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fluxline::clock;
 use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::ledger::{BatchFate, InputCounters, Ledger};
+use fluxline_daq::ledger::{BatchFate, InputCounters, Ledger, SinkCounters};
 use fluxline_daq::record::RecorderCounts;
 
 use crate::sample::{Delays, Newest};
@@ -163,6 +163,7 @@ impl Monitor {
         for (entry, recorded) in parts.ledger.sources.iter_mut().zip(&self.recorded().sources) {
             entry.counters.merge(&recorded.counters);
         }
+        parts.ledger.sink = self.recorded().sink.clone();
         self.state().parts = parts;
     }
 
@@ -181,6 +182,11 @@ impl Monitor {
     /// Adds the fate of a batch to the recorder's share of the ledger.
     pub(crate) fn note_batch(&self, batch: &EventBatch, fate: BatchFate) {
         self.recorded().note_batch(batch, fate);
+    }
+
+    /// Publishes the counters of the sink.
+    pub(crate) fn publish_sink(&self, counters: SinkCounters) {
+        self.recorded().sink = Some(counters);
     }
 
     /// Returns the recorder's share of the ledger.

@@ -21,6 +21,7 @@ use fluxline_daq::record::{
 };
 
 use crate::monitor::Monitor;
+use crate::sink::BatchSink;
 
 /// An item for the recorder.
 enum Work {
@@ -101,10 +102,18 @@ pub(crate) struct Recorded {
     pub fault: Option<WriteFault>,
 }
 
+/// The places that batches go to.
+pub(crate) struct Outputs {
+    /// The files; `None`: nothing is recorded.
+    pub recorder: Option<Recorder>,
+    /// Another place.
+    pub sink: Option<Box<dyn BatchSink>>,
+}
+
 /// Starts the recorder's thread; without a recorder, every packet counts as not recorded on
 /// purpose.
 pub(crate) fn start(
-    recorder: Option<Recorder>,
+    outputs: Outputs,
     bounds: BatchBounds,
     core: Option<usize>,
     monitor: Monitor,
@@ -119,7 +128,8 @@ pub(crate) fn start(
         if let Some(core) = core {
             monitor.note(pin::pin_current_thread(core).err());
         }
-        let mut stage = RecordStage { recorder, bounds, monitor };
+        let Outputs { recorder, sink } = outputs;
+        let mut stage = RecordStage { recorder, sink, next: 0, bounds, monitor };
         for work in incoming {
             if let Some(batch) = stage.step(work, clock::now()) {
                 let _ = give_back.send(batch);
@@ -172,6 +182,9 @@ impl RecordQueue {
 /// The recorder as a stage: lines of sources and batches in, empty batches out.
 struct RecordStage {
     recorder: Option<Recorder>,
+    sink: Option<Box<dyn BatchSink>>,
+    /// Number of the next batch for the sink, where nothing is recorded.
+    next: u64,
     bounds: BatchBounds,
     monitor: Monitor,
 }
@@ -188,12 +201,41 @@ impl RecordStage {
             (Work::Source(_), None) => return None,
         };
         let fate = match wanted {
-            Wanted::Recorded => self.write(&batch, now),
+            Wanted::Recorded => self.write_and_send(&batch, now),
             Wanted::Counted => BatchFate::NotRecorded,
         };
         self.monitor.note_batch(&batch, fate);
         batch.clear_to(self.bounds.empty_bytes());
         Some(batch)
+    }
+
+    /// Writes a batch, then gives it to the sink under its number in the files. A batch that is
+    /// not in the files as one message is left to `fluxline ship`.
+    fn write_and_send(&mut self, batch: &EventBatch, now: Moment) -> BatchFate {
+        let number = self.batches_written();
+        let fate = self.write(batch, now);
+        let is_one = fate == BatchFate::Recorded && self.batches_written() == number + 1;
+        let Some(sink) = &mut self.sink else { return fate };
+        if self.recorder.is_none() {
+            sink.take(self.next, batch);
+            self.next += 1;
+        } else if is_one {
+            sink.take(number, batch);
+        }
+        self.follow_sink();
+        fate
+    }
+
+    fn batches_written(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.counts().batches)
+    }
+
+    /// Publishes the sink's counters and notes.
+    fn follow_sink(&mut self) {
+        if let Some(sink) = &mut self.sink {
+            sink.notes().into_iter().for_each(|note| self.monitor.note(Some(note)));
+            self.monitor.publish_sink(sink.counters());
+        }
     }
 
     fn write(&mut self, batch: &EventBatch, now: Moment) -> BatchFate {
@@ -210,18 +252,21 @@ impl RecordStage {
         }
     }
 
-    /// Completes the files.
-    fn finish(self) -> Recorded {
-        let RecordStage { recorder, monitor, .. } = self;
-        let ledger = monitor.recorded_ledger();
-        let Some(mut recorder) = recorder else {
-            return Recorded { ledger, counts: RecorderCounts::default(), fault: None };
-        };
-        let stopped = match recorder.state() {
-            RecorderState::Stopped { reason } => Some(reason.clone()),
-            _ => None,
-        };
-        let fault = stopped.or(recorder.finish().err());
-        Recorded { ledger, counts: recorder.counts(), fault }
+    /// Completes the files, then waits for the sink.
+    fn finish(mut self) -> Recorded {
+        let end = self.recorder.as_mut().map(|recorder| {
+            let stopped = match recorder.state() {
+                RecorderState::Stopped { reason } => Some(reason.clone()),
+                _ => None,
+            };
+            (stopped.or(recorder.finish().err()), recorder.counts())
+        });
+        if let Some(sink) = &mut self.sink {
+            sink.finish();
+        }
+        self.follow_sink();
+        let ledger = self.monitor.recorded_ledger();
+        let (fault, counts) = end.unwrap_or_default();
+        Recorded { ledger, counts, fault }
     }
 }

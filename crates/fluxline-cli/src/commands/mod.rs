@@ -15,6 +15,7 @@ mod packet_file;
 pub mod rdma;
 pub mod recover;
 pub mod run;
+pub mod ship;
 pub mod shm;
 pub mod sim;
 pub mod topo;

@@ -140,6 +140,7 @@ fn from_flags(
         sources,
         events: Events::default(),
         record: Record::default(),
+        sink: experiment::Sink::default(),
     })
 }
 

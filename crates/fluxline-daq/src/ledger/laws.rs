@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ledger, RemoteWriteCounters};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `builder` and `truth`, each summed over all of its kind.
+/// `remote`, `source`, `builder`, `sink` and `truth`, each summed over all of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// The law in words.
@@ -30,6 +30,8 @@ pub enum Needs {
     Truth,
     /// An input that peers write into memory.
     RemoteWrites,
+    /// A sink of events.
+    Sink,
 }
 
 /// The result of a law.
@@ -161,6 +163,12 @@ pub const LAWS: &[Law] = &[
         right: &["remote.records_taken"],
         needs: Needs::RemoteWrites,
     },
+    Law {
+        name: "handed to the sink = acknowledged + waiting + each named reason why not",
+        left: &["sink.offered"],
+        right: &["sink.acked", "sink.queued", "sink.refused", "sink.timed_out", "sink.left_out"],
+        needs: Needs::Sink,
+    },
 ];
 
 impl Ledger {
@@ -173,6 +181,7 @@ impl Ledger {
                 Needs::Nothing => true,
                 Needs::Truth => self.truth.is_some(),
                 Needs::RemoteWrites => remote,
+                Needs::Sink => self.sink.is_some(),
             })
             .map(|law| LawResult {
                 name: law.name.to_owned(),
@@ -201,6 +210,7 @@ impl Ledger {
             "source" => source.rows().find(|row| row.0.name == name).map(|row| row.1),
             "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
             "host" => self.host.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "sink" => self.sink.as_ref()?.rows().find(|row| row.0.name == name).map(|row| row.1),
             "truth" => {
                 let truth = self.truth.as_ref()?;
                 match name {

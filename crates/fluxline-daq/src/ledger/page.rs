@@ -7,7 +7,7 @@ use fluxline_core::fabric::WorkCounters;
 
 use super::{
     BuilderCounters, Counted, Fate, HostCounters, InputCounters, LAWS, Needs, OUTCOMES,
-    RemoteWriteCounters, SourceCounters,
+    RemoteWriteCounters, SinkCounters, SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.
@@ -29,6 +29,8 @@ pub fn counters_page() -> String {
     page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
+    let about = "One set per run with a sink of events, such as Kafka.";
+    page_section(&mut out, "Sink", about, SinkCounters::ROWS);
     let about =
         "One set per node of a link, for programs that use it directly (`Fabric::counters`).";
     page_section(&mut out, "Work of a node", about, WorkCounters::ROWS);
@@ -47,6 +49,7 @@ fn law_section(out: &mut String) {
             Needs::Nothing => "always",
             Needs::Truth => "where an emulator says what it sent",
             Needs::RemoteWrites => "where peers write into memory",
+            Needs::Sink => "where events go to a sink",
         };
         let (left, right) = (law.left.join(" + "), law.right.join(" + "));
         let _ = writeln!(out, "| {} | `{left}` = `{right}` | {when} |", law.name);

@@ -26,6 +26,7 @@ mod regular;
 mod scan;
 pub mod schema;
 mod storage;
+mod stream;
 mod ways;
 pub mod writer;
 
@@ -39,5 +40,6 @@ pub use join::{Join, JoinReport, JoinedReader};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use storage::{Disk, Storage};
+pub use stream::StreamEncoder;
 pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, SyncPolicy, WriteFault};
