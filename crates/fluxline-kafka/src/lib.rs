@@ -6,6 +6,7 @@
 //! are not there. Everything that needs a broker is behind the feature `client`.
 #![forbid(unsafe_code)]
 
+pub mod build;
 mod identity;
 mod pieces;
 pub mod settings;

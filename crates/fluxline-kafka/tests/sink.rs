@@ -14,7 +14,7 @@ use fluxline_daq::record::RunReader;
 use fluxline_kafka::ship::{ShipConfig, ship};
 use fluxline_kafka::{Pieces, RecordId, sink};
 use fluxline_run::{Options, Report};
-use support::Broker;
+use support::broker::Broker;
 
 const TOPIC: &str = "lab.events";
 
