@@ -9,12 +9,14 @@ use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{Mode, Scope};
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::record::{Integrity, RunReader};
+use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
     BuiltSource, Claim, Commit, Log, LogError, MemoryLog, NodeConfig, Output, OutputBatch,
-    ReadoutNode, RunPlan, Step, Stored, WorkError, Worker,
+    PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, Stored, WorkError, Worker, gather,
 };
 use support::world::{
-    BEGIN, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
+    BEGIN, Event, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
     one_process, packets,
 };
 
@@ -330,7 +332,158 @@ fn events_are_those_of_one_process_with_loss_and_restarts() {
         for partitions in [1, 3] {
             let many = distributed(&packets, partitions, CALM, seed).committed();
             let about = format!("round {round}, {partitions} partitions");
-            assert_same(&events_of(&many), &one, &about);
+            assert_same(&settled(events_of(&many)), &settled(one.clone()), &about);
         }
+    }
+}
+
+/// Returns the events without the words about those that the end of the run closed early: a gap
+/// that is not decided yet has other words where one node ends before the other.
+fn settled(mut events: Vec<Event>) -> Vec<Event> {
+    let last = events.iter().map(|event| event.key).max().unwrap_or(0);
+    for event in events.iter_mut().filter(|event| event.key + 20 > last) {
+        event.missing.clear();
+    }
+    events.sort();
+    events
+}
+
+#[test]
+fn storm_in_files_gives_one_run_that_every_command_reads() {
+    let seed = test_seed!(31);
+    let mut draw = Draw::new(seed);
+    let weather = Weather { lives: true, ..weather(&mut draw, 0.01) };
+    let packets = packets(&mut draw, weather);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (log, nodes) = (MemoryLog::new(2), 2);
+    let plan = RunPlan { run: RUN, name: "x".to_owned(), nodes, partitions: 2, builder: config() };
+    let mut readouts: Vec<_> = (0..2).map(|node| Nodes::node(node, 0, 2)).collect();
+    for packet in &packets {
+        for of in &mut readouts {
+            of.poll(Moment::from_ns(packet.at));
+        }
+        let of = &mut readouts[usize::from(packet.board % 2)];
+        of.take(0, Moment::from_ns(packet.at), &datagram(packet));
+        for of in &mut readouts {
+            of.hand_over(&mut log.clone()).expect("a log in memory");
+        }
+    }
+    let end = Moment::from_ns(packets[packets.len() - 1].at + MS);
+    for of in &mut readouts {
+        of.finish(end);
+        of.hand_over(&mut log.clone()).expect("a log in memory");
+    }
+    // Each builder writes some batches, and may die between writing and committing one.
+    for life in 0..100 {
+        let name = format!("builder-{}", life % 3);
+        let partition = life % 2;
+        let formats = vec![("counter".to_owned(), String::new())];
+        let mut output = RunFolders::new(scratch.path(), &name, RUN, formats);
+        let draw = Draw::new(seed + u64::from(life));
+        let mut log = FlakyLog { log: log.clone(), draw, failures: 0.2 };
+        let mut worker = Worker::claim(&mut log, &plan, partition, &name).expect("claimed");
+        while let Ok(Step::Worked) = worker.step(&mut log, &mut output) {}
+    }
+    let commits: Vec<Commit> = (0..2).flat_map(|of| log.committed(of)).collect();
+    let into = scratch.path().join("0001");
+    let gathered = gather(scratch.path(), &commits, &into).expect("gathered");
+    assert!(gathered.left_out > 0, "no builder died between writing and committing: {gathered:?}");
+    let mut reader = RunReader::open(&into).expect("a run");
+    let mut batches = Vec::new();
+    while let Some(recorded) = reader.next_batch().expect("readable") {
+        let mut batch = EventBatch::default();
+        recorded.append_to(&mut batch).expect("rows");
+        batches.push(batch);
+    }
+    let found = Integrity::of(reader.folder(), reader.report());
+    assert!(found.is_sound(), "{found:?}");
+    let one = events_of(&one_process(&packets));
+    assert_same(&settled(events_of(&batches)), &settled(one), "gathered");
+    assert_eq!(reader.folder().sources().expect("lines").len(), usize::from(weather.boards));
+
+    let empty = scratch.path().join("empty");
+    std::fs::create_dir(&empty).expect("a folder");
+    let said = gather(&empty, &commits, &scratch.path().join("0002")).expect_err("nothing there");
+    assert!(said.to_string().contains("copy the folders of builder-"), "{said}");
+}
+
+#[test]
+fn holes_foreign_records_and_other_partition_counts_are_named() {
+    let mut log = MemoryLog::new(2);
+    let (name, builder) = ("x".to_owned(), config());
+    let plan = RunPlan { run: RUN, name, nodes: 1, partitions: 2, builder };
+    log.append(0, b"a record of somebody else").expect("appended");
+    let mut files = Files::default();
+    let mut worker = Worker::claim(&mut log, &plan, 0, "a").expect("claimed");
+    assert_eq!(worker.step(&mut log, &mut files), Ok(Step::Worked));
+    assert_eq!(worker.partition().counts().foreign, 1);
+    assert_eq!(worker.step(&mut log, &mut files), Ok(Step::Idle));
+    log.append(0, b"more").expect("appended");
+    log.append(0, b"and more").expect("appended");
+    log.forget_before(0, 2);
+    let said = worker.step(&mut log, &mut files).expect_err("a hole").to_string();
+    assert!(said.contains("records before offset 2") && said.contains("retention.ms"), "{said}");
+    let plan = RunPlan { partitions: 3, ..plan };
+    let said = Worker::claim(&mut log, &plan, 0, "a").err().expect("changed").to_string();
+    assert!(said.contains("2 partitions") && said.contains("began with 3"), "{said}");
+}
+
+#[test]
+fn node_that_dies_and_starts_again_loses_only_what_it_had_not_handed_over() {
+    let seed = test_seed!(41);
+    let mut draw = Draw::new(seed);
+    let weather = Weather { boards: 4, keys: 200, loss: 0.0, lives: false };
+    let packets = packets(&mut draw, weather);
+    let mut nodes = Nodes::new(2, CALM, seed);
+    let half = packets.len() / 2;
+    let mut now = BEGIN;
+    let mut handed = 0;
+    for (number, packet) in packets.iter().enumerate() {
+        while now + MS <= packet.at {
+            now += MS;
+            nodes.pass_time(now);
+        }
+        if number == half {
+            handed = nodes.nodes[1].counts().handed;
+            nodes.nodes[1] = Nodes::node(1, 1, 2);
+        }
+        nodes.take(packet);
+    }
+    nodes.finish(now + MS);
+    let stored: usize = nodes.committed().iter().map(|batch| batch.packets.len()).sum();
+    let of_nodes: u64 = nodes.nodes.iter().map(|node| node.counts().handed).sum();
+    assert_eq!(stored as u64, of_nodes + handed, "handed over is not in events");
+    assert!(stored < packets.len(), "the death cost nothing: not a test");
+    let taken: u64 = nodes.workers.iter().flatten().map(|of| of.partition().counts().taken).sum();
+    assert_eq!(taken, of_nodes + handed, "handed over = taken");
+}
+
+/// Whatever bytes a record has, reading it neither panics nor hangs, and a changed record of ours is
+/// not a record.
+#[test]
+fn spoilt_records_are_foreign() {
+    let seed = test_seed!(51);
+    let mut draw = Draw::new(seed);
+    let weather = Weather { boards: 3, keys: 20, loss: 0.0, lives: false };
+    let mut node = Nodes::node(0, 0, 1);
+    let mut log = MemoryLog::new(1);
+    for packet in packets(&mut draw, weather) {
+        node.take(0, Moment::from_ns(packet.at), &datagram(&packet));
+    }
+    node.finish(Moment::from_ns(BEGIN + 1000 * MS));
+    node.hand_over(&mut log).expect("a log in memory");
+    let record = log.read(0, 0).expect("a log in memory").expect("a record");
+    assert!(read_record(&record.bytes).is_some());
+    for _ in 0..2000 {
+        let mut bytes = record.bytes.to_vec();
+        let at = draw.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << draw.below(8);
+        assert!(read_record(&bytes).is_none());
+        // With a right check sum, as an attacker would: the entries end where they make no sense.
+        let end = bytes.len() - 4;
+        let crc = crc_fast::crc32_iscsi(&bytes[..end]);
+        bytes[end..].copy_from_slice(&crc.to_le_bytes());
+        let mut builder = PartitionBuilder::new(RUN, 1, config());
+        builder.take(0, &bytes);
     }
 }

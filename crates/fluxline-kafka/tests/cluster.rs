@@ -48,6 +48,8 @@ struct Cluster {
     plan: RunPlan,
     files: Files,
     over: AtomicBool,
+    /// Builders fight for partitions and die.
+    storm: AtomicBool,
     fenced: AtomicU64,
     takeovers: AtomicU64,
     ended: [AtomicBool; PARTITIONS as usize],
@@ -92,16 +94,19 @@ impl Cluster {
         log.flush(Duration::from_secs(60)).expect("the broker is back");
     }
 
-    /// Builds partitions until all have ended; dies and pauses at random.
-    fn build(&self, name: &str, seed: u64) {
+    /// Builds partitions until all have ended. In the storm it takes any partition, and dies early.
+    fn build(&self, builder: u32, seed: u64) {
         let mut draw = Draw::new(seed);
         while !self.over.load(Ordering::Relaxed) {
-            let partition = draw.below(PARTITIONS.into()) as u32;
-            let life = Duration::from_millis(300 + draw.below(2500));
-            if !self.ended[partition as usize].load(Ordering::Relaxed) {
-                self.work(partition, name, life, &mut draw);
-            } else {
+            let (partition, life) = match self.storm.load(Ordering::Relaxed) {
+                true => (draw.below(PARTITIONS.into()) as u32, 300 + draw.below(2500)),
+                false => (builder, 60_000),
+            };
+            if self.ended[partition as usize].load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
+            } else {
+                let name = format!("builder-{builder}");
+                self.work(partition, &name, Duration::from_millis(life), &mut draw);
             }
         }
     }
@@ -177,6 +182,7 @@ fn storm_on_a_real_broker_changes_no_event() {
         },
         files: Files::default(),
         over: AtomicBool::new(false),
+        storm: AtomicBool::new(true),
         fenced: AtomicU64::new(0),
         takeovers: AtomicU64::new(0),
         ended: Default::default(),
@@ -186,9 +192,9 @@ fn storm_on_a_real_broker_changes_no_event() {
             let (cluster, packets) = (&cluster, &packets);
             scope.spawn(move || cluster.read_out(node, packets));
         }
-        for builder in 0..3u64 {
+        for builder in 0..PARTITIONS {
             let cluster = &cluster;
-            scope.spawn(move || cluster.build(&format!("builder-{builder}"), seed + builder));
+            scope.spawn(move || cluster.build(builder, seed + u64::from(builder)));
         }
         for _ in 0..seconds() / 8 {
             std::thread::sleep(Duration::from_millis(1500));
@@ -199,6 +205,7 @@ fn storm_on_a_real_broker_changes_no_event() {
             broker.kill();
             broker.restart();
         }
+        cluster.storm.store(false, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_secs(60 + seconds());
         while !cluster.ended.iter().all(|ended| ended.load(Ordering::Relaxed)) {
             let open = Instant::now() < limit;

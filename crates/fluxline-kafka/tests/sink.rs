@@ -81,6 +81,20 @@ fn ship_run(run: &Path) -> fluxline_kafka::ship::ShipReport {
     ship(&ShipConfig { run: run.to_owned(), ..ShipConfig::default() }).expect("shipped")
 }
 
+/// Reads the topic with programs that are not ours.
+fn read_by_others(broker: &Broker) -> serde_json::Value {
+    let python = std::env::var("FLUXLINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kafka/read_events.py");
+    let output = std::process::Command::new(python)
+        .arg(script)
+        .args([&broker.address, TOPIC])
+        .output()
+        .expect("Python");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "run tools/kafka/test.sh, which installs the modules: {said}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
 struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -104,6 +118,11 @@ fn events_arrive_once_live_and_shipping_again_sends_nothing() {
     assert_once(&broker, &run_folder);
     let shipped = ship_run(&run_folder);
     assert_eq!((shipped.sent, shipped.present), (0, its.records_acked));
+    let read = read_by_others(&broker);
+    assert_eq!(read["events"], 4000, "{read}");
+    assert_eq!(read["packets"], 4000);
+    assert_eq!(read["bytes"], report.ledger.source_totals().bytes_recorded);
+    assert_eq!(read["records"], its.records_acked);
 
     // Records of a foreign producer in the topic are counted and left alone.
     let foreign = scratch.run("0002");

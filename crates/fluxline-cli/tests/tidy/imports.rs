@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates without circles.
-const CLEAN: [&str; 13] = [
+const CLEAN: [&str; 14] = [
     "fluxline",
     "fluxline-bench",
     "fluxline-c",
@@ -14,6 +14,7 @@ const CLEAN: [&str; 13] = [
     "fluxline-core",
     "fluxline-daq",
     "fluxline-doctor",
+    "fluxline-kafka",
     "fluxline-packet",
     "fluxline-report",
     "fluxline-run",

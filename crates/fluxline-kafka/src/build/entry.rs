@@ -40,6 +40,8 @@ pub enum Entry<'a> {
         input: u16,
         /// Its label in reports.
         label: &'a str,
+        /// Name of its packet description.
+        format: &'a str,
     },
     /// A packet of this partition.
     Packet {
@@ -150,11 +152,12 @@ impl RecordWriter {
             self.bytes.resize(HEAD_BYTES, 0);
         }
         match entry {
-            Entry::Source { source, input, label } => {
+            Entry::Source { source, input, label, format } => {
                 self.put(&[SOURCE]);
                 self.put(&source.to_le_bytes());
                 self.put(&input.to_le_bytes());
                 self.put_long(label.as_bytes());
+                self.put_long(format.as_bytes());
             }
             Entry::Packet { accepted, parsed, time, bytes } => {
                 self.put(&[PACKET]);
@@ -356,7 +359,8 @@ impl<'a> Entries<'a> {
             SOURCE => {
                 let (source, input) = (self.u32()?, u16::from_le_bytes(self.array()?));
                 let label = std::str::from_utf8(self.long()?).ok()?;
-                Some(Entry::Source { source, input, label })
+                let format = std::str::from_utf8(self.long()?).ok()?;
+                Some(Entry::Source { source, input, label, format })
             }
             PACKET => {
                 let Roles { accepted, parsed, time } = self.roles()?;

@@ -7,6 +7,7 @@
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
 pub mod entry;
+pub mod files;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
@@ -15,6 +16,7 @@ pub mod partition;
 pub mod worker;
 
 pub use entry::RecordHead;
+pub use files::{GatherError, Gathered, RunFolders, gather};
 pub use log::{Claim, Commit, Log, LogError, MemoryLog, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
 pub use partition::{BuiltSource, OutputBatch, PartitionBuilder, PartitionCounts};

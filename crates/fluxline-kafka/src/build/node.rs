@@ -135,7 +135,8 @@ impl ToLog {
         let label = label_of(&self.names, accepted.input, description, parsed);
         let (source, input) = (accepted.source, accepted.input);
         for lane in &mut self.lanes {
-            lane.writer.add(&Entry::Source { source, input, label: &label });
+            let format = description.name();
+            lane.writer.add(&Entry::Source { source, input, label: &label, format });
         }
         self.labels.push((source, label));
     }

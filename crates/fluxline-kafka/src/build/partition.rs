@@ -34,6 +34,10 @@ pub struct PartitionCounts {
     pub outdated: u64,
     /// Records that are missing, by the numbers of those that came.
     pub missing: u64,
+    /// Records of which an entry could not be read; it and those behind it are left out.
+    pub torn: u64,
+    /// Records after every node had ended; they are in no event.
+    pub after_end: u64,
 }
 
 /// A batch of closed events.
@@ -58,6 +62,8 @@ pub struct BuiltSource {
     pub input: u16,
     /// Its label.
     pub label: String,
+    /// Name of its packet description.
+    pub format: String,
 }
 
 /// What is known of a readout node.
@@ -110,23 +116,28 @@ impl PartitionBuilder {
     /// Takes the record at `offset`; returns a batch when one is due.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<OutputBatch> {
         self.next_offset = offset + 1;
-        let Some((head, entries)) = read_record(bytes).filter(|record| record.0.run == self.run)
+        let Some((head, mut entries)) = read_record(bytes).filter(|record| record.0.run == self.run)
         else {
             self.counts.foreign += 1;
             return None;
         };
-        if self.ended || !self.is_next(&head) {
+        if self.ended {
+            self.counts.after_end += 1;
+            return None;
+        }
+        if !self.is_next(&head) {
             return None;
         }
         self.counts.records += 1;
         // Times of arrival alone move the clocks of inputs that have more to come.
-        entries.for_each(|entry| self.apply(&head, &entry));
+        entries.by_ref().for_each(|entry| self.apply(&head, &entry));
+        self.counts.torn += u64::from(!entries.is_at_end());
         self.pass_time(&head);
         if self.all_nodes_ended() {
             self.builder.finish(self.now);
             self.ended = true;
         }
-        (self.ended || self.builder.batch_is_due(self.now)).then(|| self.cut())
+        (self.ended || self.builder.batch_is_due(self.now)).then(|| self.cut()).flatten()
     }
 
     /// Returns true when all nodes have ended and the last batch was returned.
@@ -159,18 +170,21 @@ impl PartitionBuilder {
         &self.builder
     }
 
-    /// Returns true when every node has ended, or was dead when the last one ended.
+    /// Returns true when every node has ended. A node that died does not end the run: its records
+    /// may only be late. It ends when it was started again.
     fn all_nodes_ended(&self) -> bool {
-        let is_over = |node: &Node| node.ended || self.now.since(node.mark) >= NODE_DEAD_AFTER;
-        let has_end = self.nodes.values().any(|node| node.ended);
-        has_end && self.nodes.len() >= self.nodes_expected && self.nodes.values().all(is_over)
+        self.nodes.len() >= self.nodes_expected && self.nodes.values().all(|node| node.ended)
     }
 
-    fn cut(&mut self) -> OutputBatch {
+    /// Returns the events that closed since the last batch, if there are any.
+    fn cut(&mut self) -> Option<OutputBatch> {
         let events = self.builder.take_batch(EventBatch::default());
+        if events.is_empty() {
+            return None;
+        }
         let number = self.next_batch;
         self.next_batch += 1;
-        OutputBatch { number, covers: self.next_offset, events }
+        Some(OutputBatch { number, covers: self.next_offset, events })
     }
 
     /// Returns true for the next record of a node; counts others.
@@ -195,8 +209,10 @@ impl PartitionBuilder {
 
     fn apply(&mut self, head: &RecordHead, entry: &Entry<'_>) {
         match entry {
-            Entry::Source { source, input, label } => {
-                self.know(head.node, *source, *input, label);
+            Entry::Source { source, input, label, format } => {
+                let (node, label, format) = (head.node, (*label).into(), (*format).into());
+                let number = self.sources.len() as u32;
+                self.know(*source, BuiltSource { number, node, input: *input, label, format });
             }
             Entry::Packet { accepted, parsed, time, bytes } => {
                 let accepted = self.renumbered(head.node, accepted);
@@ -226,16 +242,16 @@ impl PartitionBuilder {
 
     /// Gives a source of a node its number here. A source with the same label at the same node, as
     /// after a new start of the node, keeps its number.
-    fn know(&mut self, node: u16, source: u32, input: u16, label: &str) -> u32 {
-        let known = self.sources.iter().find(|its| its.node == node && its.label == label);
-        let number = known.map_or(self.sources.len() as u32, |its| its.number);
-        if number as usize == self.sources.len() {
-            let label = label.to_owned();
-            self.builder.name_source(number, &label);
-            self.sources.push(BuiltSource { number, node, input, label });
+    fn know(&mut self, at_node: u32, source: BuiltSource) -> u32 {
+        let is_it = |its: &&BuiltSource| its.node == source.node && its.label == source.label;
+        let known = self.sources.iter().find(is_it).map(|its| its.number);
+        let (number, node) = (known.unwrap_or(source.number), source.node);
+        if known.is_none() {
+            self.builder.name_source(number, &source.label);
+            self.sources.push(source);
         }
         let list = &mut self.nodes.entry(node).or_default().sources;
-        let place = source as usize;
+        let place = at_node as usize;
         if place >= list.len() && place < SOURCES_MAX {
             list.resize(place + 1, None);
         }
@@ -251,7 +267,9 @@ impl PartitionBuilder {
         let known = of.sources.get(accepted.source as usize).copied().flatten();
         // The record that names the source is missing: it is counted there.
         let source = known.unwrap_or_else(|| {
-            self.know(node, accepted.source, 0, &format!("?{}", accepted.source))
+            let (number, input) = (self.sources.len() as u32, accepted.input);
+            let (label, format) = (format!("?{}", accepted.source), String::new());
+            self.know(accepted.source, BuiltSource { number, node, input, label, format })
         });
         let input = self.sources[source as usize].input;
         let of = self.nodes.entry(node).or_default();
