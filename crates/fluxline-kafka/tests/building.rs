@@ -123,8 +123,8 @@ struct Nodes {
 
 impl Nodes {
     fn new(partitions: u32, chaos: Chaos, seed: u64) -> Nodes {
-        let mut files = Files::default();
-        files.draw = chaos.disk.then(|| Draw::new(seed ^ 5));
+        let draw = chaos.disk.then(|| Draw::new(seed ^ 5));
+        let files = Files { draw, ..Files::default() };
         let plan =
             RunPlan { run: RUN, name: "x".to_owned(), nodes: 2, partitions, builder: config() };
         let log = MemoryLog::new(partitions);

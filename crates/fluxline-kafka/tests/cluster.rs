@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::builder::{Mode, Scope};
+use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::event::EventBatch;
 use fluxline_kafka::build::kafka::KafkaLog;
 use fluxline_kafka::build::{
@@ -178,7 +178,12 @@ fn storm_on_a_real_broker_changes_no_event() {
             name: "x".to_owned(),
             nodes: 2,
             partitions: PARTITIONS,
-            builder: config(),
+            // A transaction for each batch: fewer than in the tests in memory.
+            builder: BuilderConfig {
+                batch_bytes: 64 << 10,
+                batch_age: Span::from_ms(200),
+                ..config()
+            },
         },
         files: Files::default(),
         over: AtomicBool::new(false),

@@ -116,7 +116,8 @@ impl PartitionBuilder {
     /// Takes the record at `offset`; returns a batch when one is due.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<OutputBatch> {
         self.next_offset = offset + 1;
-        let Some((head, mut entries)) = read_record(bytes).filter(|record| record.0.run == self.run)
+        let Some((head, mut entries)) =
+            read_record(bytes).filter(|record| record.0.run == self.run)
         else {
             self.counts.foreign += 1;
             return None;
