@@ -26,9 +26,12 @@ use support::world::{
 
 const PARTITIONS: u32 = 3;
 
+/// Batches by partition and number.
+type Written = BTreeMap<(u32, u64), Vec<OutputBatch>>;
+
 /// The batches that all builders wrote, committed or not.
 #[derive(Clone, Default)]
-struct Files(Arc<Mutex<BTreeMap<(u32, u64), Vec<OutputBatch>>>>);
+struct Files(Arc<Mutex<Written>>);
 
 impl Output for Files {
     fn write(

@@ -133,7 +133,6 @@ fn delivery_timeout_ms() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::experiment::Experiment;
 
     fn mistake(lines: &str) -> String {
