@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Passes every test of the project. What the tests need besides Rust and a C compiler (tshark for
 # the dissectors, C++ for its example, ip, nft and ethtool for network namespaces and their faults,
-# pyarrow and NumPy for the files, scapy for RoCEv2, hunspell for the docs) is installed first.
+# pyarrow and NumPy for the files, scapy for RoCEv2, hunspell for the docs, Java and Maven for Kafka)
+# is installed first.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -39,6 +40,8 @@ cargo test --workspace --locked "$@"
 
 say "the Python package: its wheel, its tests"
 tools/python/test.sh --quiet
+say "events and event building on Apache Kafka, with a broker of our own"
+tools/kafka/test.sh
 
 say "rings, channels, slots and bells in every order of their steps (loom)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \

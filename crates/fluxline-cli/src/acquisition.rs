@@ -10,6 +10,7 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar};
 
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
+use crate::kafka;
 use crate::output::escaped_line;
 use crate::served::{self, Served};
 use crate::{inform, log, progress};
@@ -33,7 +34,13 @@ pub struct How {
 pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
     let How { folder, serve, quiet } = how;
     let state = if serve.armed { RunState::Armed } else { RunState::Running };
-    let options = Options { folder, stop: Stop::on_signal(), state, ..Options::default() };
+    let options = Options {
+        folder,
+        stop: Stop::on_signal(),
+        state,
+        open_sink: kafka::OPEN_SINK,
+        ..Options::default()
+    };
     let listening = serve.config().as_ref().map(served::listen).transpose()?;
     let acquisition = fluxline_run::start_with(experiment, options)?;
     let _served = listening.map(|on| Served::start(on, &acquisition)).transpose()?;

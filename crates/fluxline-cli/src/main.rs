@@ -13,6 +13,7 @@ mod export_arguments;
 mod failure;
 mod files;
 mod format_arguments;
+mod kafka;
 mod log;
 mod output;
 mod progress;
@@ -54,6 +55,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),
+        Command::Ship(ship) => commands::ship::ship(&ship, json).map(well),
         Command::Format(FormatCommand::Check(check)) => commands::check::check(&check, json),
         Command::Format(FormatCommand::List) => commands::format::list(json).map(well),
         Command::Format(FormatCommand::Show(show)) => commands::format::show(&show, json).map(well),

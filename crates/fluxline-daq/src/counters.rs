@@ -192,3 +192,22 @@ fluxline_core::counters! {
         bytes_open_most [Maximum "byte"] "Most memory that open events and their batch took" => "";
     }
 }
+
+fluxline_core::counters! {
+    /// Counters of a sink: the places of the events that it was given.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct SinkCounters {
+        offered [Sum "event"] "Events handed to the sink" => "";
+        acked [Sum "event"] "Events that the broker acknowledged" => "";
+        queued [Sum "event"] "Events that wait for the broker's acknowledgement" => "";
+        refused [Sum "event"] "Events that the broker refused, or that are too large for a record"
+            => "The notes have the reason; then `fluxline ship RUN` sends them from the files.";
+        timed_out [Sum "event"] "Events that the broker did not acknowledge in time"
+            => "Look at the broker and the network; `fluxline ship RUN` sends them from the files.";
+        left_out [Sum "event"] "Events left out because the sink's memory was full"
+            => "Raise `memory-bytes`; `fluxline ship RUN` sends them from the files.";
+        records_acked [Sum "record"] "Records that the broker acknowledged" => "";
+        bytes_acked [Sum "byte"] "Bytes of these records" => "";
+    }
+}

@@ -266,7 +266,15 @@ impl Pipeline {
     }
 }
 
-fn label_of(names: &[String], input: u16, description: &Description, parsed: &Parsed) -> String {
+/// Returns the label of a packet's source; `names` has the names of the inputs, which stand before
+/// it where there is more than one.
+#[must_use]
+pub fn label_of(
+    names: &[String],
+    input: u16,
+    description: &Description,
+    parsed: &Parsed,
+) -> String {
     let label = description.source_label(&parsed.source, parsed.packet);
     match names {
         [_] => label,
@@ -277,7 +285,8 @@ fn label_of(names: &[String], input: u16, description: &Description, parsed: &Pa
 /// Returns the readout's rules for a description's packet types. Types whose counters count alike
 /// share one counter per source; a description that counts them separately names `packet` in
 /// `source`.
-fn rules_of(description: &Description) -> FormatRules {
+#[must_use]
+pub fn rules_of(description: &Description) -> FormatRules {
     let mut packets: Vec<PacketRule> = Vec::new();
     for packet in description.packet_types() {
         let sequence = packet.sequence.as_ref().map(|sequence| SequenceRule {

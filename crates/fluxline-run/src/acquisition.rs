@@ -29,6 +29,7 @@ use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
 use crate::record::{self, BatchBounds, Outlets, Recorded};
 use crate::report::{Ended, Report};
+use crate::sink::{self, OpenSink, SinkStage};
 use crate::source::program::{FeedHandle, Feeder};
 use crate::source::{self, InputEnd, OpenInput};
 use crate::stop::Stop;
@@ -48,6 +49,8 @@ pub struct Options {
     /// The caller pushes the packets of `[source.program]` sources ([`Acquisition::feeder`]);
     /// without it, such a source is an error.
     pub feeds: bool,
+    /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
+    pub open_sink: Option<OpenSink>,
 }
 
 /// An acquisition that runs. When it is dropped without [`wait`](Self::wait), it is asked to stop,
@@ -94,7 +97,7 @@ pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
 }
 
 /// Starts an experiment as [`start`] does, with a folder and a stop of the caller's.
-pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
+pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
     let resident = host::resident();
     let loaded: Vec<LoadedFormat> = experiment
         .sources
@@ -108,6 +111,7 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     check_feeders(&feeders, options.feeds)?;
     let expression = Expression::of(&experiment, &loaded)?;
     let builder = config::builder_config(&experiment, &loaded)?;
+    let sink = sink::open(&mut experiment, options.open_sink)?;
     let recorder = match experiment.record.enabled {
         true => Some(config::open_recorder(&experiment, options.folder, &loaded)?),
         false => None,
@@ -143,7 +147,8 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let filters = expression.map(|of| Box::new(of) as Box<dyn Filter>).into_iter();
     let filter = FilterStage::new(filters.chain(options.filter).collect());
     let subscribers = Subscribers::default();
-    let outlets = Outlets { filter, recorder, subscribers: subscribers.clone() };
+    let sink = SinkStage::new(sink);
+    let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
     let (began, threads) = spawn(
         Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, pipeline },
         &control,

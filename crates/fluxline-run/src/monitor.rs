@@ -9,7 +9,7 @@ use fluxline::clock;
 use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{
-    BatchFate, FilterCounters, InputCounters, Ledger, RemoteWriteCounters,
+    BatchFate, FilterCounters, InputCounters, Ledger, RemoteWriteCounters, SinkCounters,
 };
 use fluxline_daq::record::RecorderCounts;
 
@@ -192,6 +192,7 @@ impl Monitor {
             entry.counters.merge(&recorded.counters);
         }
         parts.ledger.filter = recorded.filter.clone();
+        parts.ledger.sink = recorded.sink.clone();
         drop(recorded);
         self.state().parts = parts;
     }
@@ -227,6 +228,11 @@ impl Monitor {
     /// Adds the fate of a batch to the recorder's share of the ledger.
     pub(crate) fn note_batch(&self, batch: &EventBatch, fate: BatchFate) {
         self.recorded().note_batch(batch, fate);
+    }
+
+    /// Publishes the counters of the sink.
+    pub(crate) fn publish_sink(&self, counters: SinkCounters) {
+        self.recorded().sink = Some(counters);
     }
 
     /// Returns the recorder's share of the ledger.

@@ -23,6 +23,7 @@ use fluxline_daq::record::{
 use crate::events::{EndSubscriptions, Subscribers};
 use crate::filter::{FilterStage, RunSource};
 use crate::monitor::Monitor;
+use crate::sink::SinkStage;
 
 /// An item for the recorder.
 enum Work {
@@ -109,6 +110,8 @@ pub(crate) struct Outlets {
     pub filter: FilterStage,
     /// The files; `None`: nothing is recorded.
     pub recorder: Option<Recorder>,
+    /// Another place besides the files.
+    pub sink: SinkStage,
     /// Programs that watch the events.
     pub subscribers: Subscribers,
 }
@@ -215,13 +218,32 @@ impl RecordStage {
         self.outlets.filter.apply(&mut batch, &self.monitor);
         let fate = match wanted {
             _ if batch.is_empty() => BatchFate::Filtered,
-            Wanted::Recorded => self.write(&batch, now),
+            Wanted::Recorded => self.write_and_send(&batch, now),
             Wanted::Counted => BatchFate::NotRecorded,
         };
         self.monitor.note_batch(&batch, fate);
         self.outlets.subscribers.offer(&mut batch, fate);
         batch.clear_to(self.bounds.empty_bytes());
         batch
+    }
+
+    /// Writes a batch, then gives it to the sink under its number in the files. A batch that is
+    /// not in the files as one message is left to `fluxline ship`.
+    fn write_and_send(&mut self, batch: &EventBatch, now: Moment) -> BatchFate {
+        let before = self.batches_written();
+        let fate = self.write(batch, now);
+        let after = self.batches_written();
+        let Outlets { recorder, sink, .. } = &mut self.outlets;
+        if recorder.is_none() {
+            sink.take(batch, &self.monitor);
+        } else if fate == BatchFate::Recorded && after == before + 1 {
+            sink.take_numbered(before, batch, &self.monitor);
+        }
+        fate
+    }
+
+    fn batches_written(&self) -> u64 {
+        self.outlets.recorder.as_ref().map_or(0, |recorder| recorder.counts().batches)
     }
 
     fn write(&mut self, batch: &EventBatch, now: Moment) -> BatchFate {
@@ -238,22 +260,24 @@ impl RecordStage {
         }
     }
 
-    /// Completes the files.
+    /// Completes the files, then waits for the sink.
     fn finish(self) -> Recorded {
-        let RecordStage { outlets: Outlets { recorder, subscribers, .. }, monitor, .. } = self;
+        let RecordStage { outlets, monitor, .. } = self;
+        let Outlets { recorder, mut sink, subscribers, .. } = outlets;
         let dropped = subscribers.end();
         monitor.note((dropped > 0).then(|| {
             format!("{dropped} events were not shown to a program that was too slow to take them")
         }));
+        let end = recorder.map(|mut recorder| {
+            let stopped = match recorder.state() {
+                RecorderState::Stopped { reason } => Some(reason.clone()),
+                _ => None,
+            };
+            (stopped.or(recorder.finish().err()), recorder.counts())
+        });
+        sink.finish(&monitor);
         let ledger = monitor.recorded_ledger();
-        let Some(mut recorder) = recorder else {
-            return Recorded { ledger, counts: RecorderCounts::default(), fault: None };
-        };
-        let stopped = match recorder.state() {
-            RecorderState::Stopped { reason } => Some(reason.clone()),
-            _ => None,
-        };
-        let fault = stopped.or(recorder.finish().err());
-        Recorded { ledger, counts: recorder.counts(), fault }
+        let (fault, counts) = end.unwrap_or_default();
+        Recorded { ledger, counts, fault }
     }
 }

@@ -16,6 +16,7 @@ pub mod rdma;
 pub mod recover;
 pub mod run;
 pub mod serve;
+pub mod ship;
 pub mod shm;
 pub mod sim;
 pub mod topo;

@@ -142,6 +142,7 @@ fn from_flags(
         events: Events::default(),
         filter: Filter::default(),
         record: Record::default(),
+        sink: experiment::Sink::default(),
     })
 }
 

@@ -14,6 +14,7 @@ const CLEAN: [&str; 14] = [
     "fluxline-core",
     "fluxline-daq",
     "fluxline-doctor",
+    "fluxline-kafka",
     "fluxline-packet",
     "fluxline-python",
     "fluxline-report",

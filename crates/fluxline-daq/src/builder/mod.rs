@@ -14,6 +14,7 @@ mod closed;
 mod closing;
 mod config;
 mod coverage;
+mod elsewhere;
 mod event_id;
 mod frontier;
 mod generations;
@@ -342,13 +343,7 @@ impl Builder {
 
     /// Takes a packet without a key, among others with keys: its number still counts.
     fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
-        let Accepted { source, input, counted, .. } = *arrival.accepted;
-        let clock = self.inputs.take(input, arrival.datagram.time);
-        self.time.activity = self.time.now;
-        let member = self.members.know(source);
-        member.meet(input, arrival.datagram.time, self.time.now);
-        let line = member.line(counted.map(|counted| counted.class));
-        member.lines[line].pass(counted, clock);
+        self.pass_keyless(arrival);
         self.push_alone(arrival)
     }
 

@@ -8,6 +8,7 @@ mod here;
 mod model;
 mod problem;
 mod roce;
+mod sink;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -21,6 +22,7 @@ pub use here::keep_sentence;
 pub use model::*;
 pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
+pub use sink::{KafkaSink, Sink, check_brokers, check_topic};
 
 use std::path::Path;
 
@@ -62,6 +64,10 @@ impl Experiment {
             if let Some(raw) = &mut source.raw {
                 raw.file.resolve(folder);
             }
+        }
+        let file = self.sink.kafka.as_mut().and_then(|kafka| kafka.settings_file.as_mut());
+        if let Some(file) = file {
+            *file = folder.join(&*file);
         }
     }
 
@@ -114,6 +120,7 @@ impl Experiment {
         self.check_ports()?;
         self.events.check()?;
         self.check_windows()?;
-        self.record.check()
+        self.record.check()?;
+        self.sink.check()
     }
 }

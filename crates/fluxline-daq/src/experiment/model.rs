@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_list::FileList;
 use super::roce::Roce;
+use super::sink::Sink;
 use crate::builder::{Expectation, Late, WindowClock};
 use crate::capture::raw::LengthPrefix;
 use crate::capture::replay::Speed;
@@ -48,6 +49,9 @@ pub struct Experiment {
     /// The recorded files.
     #[serde(default)]
     pub record: Record,
+    /// Other places that events go to.
+    #[serde(default)]
+    pub sink: Sink,
 }
 
 /// The choice of the events to record.

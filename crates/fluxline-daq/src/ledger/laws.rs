@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{FilterCounters, Ledger, RemoteWriteCounters};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `builder`, `filter` and `truth`, each summed over all of its kind.
+/// `remote`, `source`, `builder`, `filter`, `sink` and `truth`, each summed over all of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// The law in words.
@@ -32,6 +32,8 @@ pub enum Needs {
     RemoteWrites,
     /// A filter that has decided on an event.
     Filter,
+    /// A sink of events.
+    Sink,
 }
 
 /// The result of a law.
@@ -175,6 +177,12 @@ pub const LAWS: &[Law] = &[
         right: &["remote.records_taken"],
         needs: Needs::RemoteWrites,
     },
+    Law {
+        name: "handed to the sink = acknowledged + waiting + each named reason why not",
+        left: &["sink.offered"],
+        right: &["sink.acked", "sink.queued", "sink.refused", "sink.timed_out", "sink.left_out"],
+        needs: Needs::Sink,
+    },
 ];
 
 impl Ledger {
@@ -189,6 +197,7 @@ impl Ledger {
                 Needs::Truth => self.truth.is_some(),
                 Needs::RemoteWrites => remote,
                 Needs::Filter => filter,
+                Needs::Sink => self.sink.is_some(),
             })
             .map(|law| LawResult {
                 name: law.name.to_owned(),
@@ -218,6 +227,7 @@ impl Ledger {
             "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
             "filter" => self.filter.rows().find(|row| row.0.name == name).map(|row| row.1),
             "host" => self.host.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "sink" => self.sink.as_ref()?.rows().find(|row| row.0.name == name).map(|row| row.1),
             "truth" => {
                 let truth = self.truth.as_ref()?;
                 match name {

@@ -21,7 +21,7 @@ use crate::missing_range::MissingRange;
 
 pub use crate::counters::{
     BuilderCounters, FilterCounters, HostCounters, InputCounters, RemoteWriteCounters,
-    SourceCounters,
+    SinkCounters, SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
 pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
@@ -46,6 +46,9 @@ pub struct Ledger {
     pub rejects: Vec<RejectEntry>,
     /// An emulator's counts of sent packets.
     pub truth: Option<Truth>,
+    /// The places of the events that a sink was given; `None` without a sink.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sink: Option<SinkCounters>,
     /// Ranges over which sources were silent and, as proved later, had sent nothing.
     pub amendments: Vec<Amendment>,
 }

@@ -7,7 +7,7 @@ use fluxline_core::fabric::WorkCounters;
 
 use super::{
     BuilderCounters, Counted, Fate, FilterCounters, HostCounters, InputCounters, LAWS, Needs,
-    OUTCOMES, RemoteWriteCounters, SourceCounters,
+    OUTCOMES, RemoteWriteCounters, SinkCounters, SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.
@@ -31,6 +31,8 @@ pub fn counters_page() -> String {
     let about = "One set per run with a filter ([filters.md](filters.md)).";
     page_section(&mut out, "Filter", about, FilterCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
+    let about = "One set per run with a sink of events, such as Kafka.";
+    page_section(&mut out, "Sink", about, SinkCounters::ROWS);
     let about =
         "One set per node of a link, for programs that use it directly (`Fabric::counters`).";
     page_section(&mut out, "Work of a node", about, WorkCounters::ROWS);
@@ -50,6 +52,7 @@ fn law_section(out: &mut String) {
             Needs::Truth => "where an emulator says what it sent",
             Needs::RemoteWrites => "where peers write into memory",
             Needs::Filter => "with a filter",
+            Needs::Sink => "where events go to a sink",
         };
         let (left, right) = (law.left.join(" + "), law.right.join(" + "));
         let _ = writeln!(out, "| {} | `{left}` = `{right}` | {when} |", law.name);

@@ -27,6 +27,7 @@ mod regular;
 mod scan;
 pub mod schema;
 mod storage;
+mod stream;
 pub mod typed;
 mod ways;
 pub mod writer;
@@ -44,5 +45,6 @@ pub use reader::{
 };
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use storage::{Disk, Storage};
+pub use stream::StreamEncoder;
 pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, SyncPolicy, WriteFault};

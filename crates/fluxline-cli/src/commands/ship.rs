@@ -1,0 +1,66 @@
+//! `fluxline ship`: sends a run's events to its topic, as far as they are not there.
+
+use crate::arguments::ShipArguments;
+use crate::failure::Failure;
+
+/// Ships a run, and prints what was sent and what was there before.
+#[cfg(feature = "kafka")]
+pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
+    use fluxline_kafka::ship::{ShipConfig, ship};
+
+    let report = ship(&ShipConfig {
+        run: arguments.run.clone(),
+        brokers: arguments.brokers.clone(),
+        topic: arguments.topic.clone(),
+        settings_file: arguments.settings_file.clone(),
+    })
+    .map_err(failure)?;
+    if json {
+        super::print_json(&serde_json::json!({
+            "run": report.run, "topic": report.topic, "present": report.present,
+            "sent": report.sent, "sent_bytes": report.sent_bytes, "events": report.events,
+            "too_large": report.too_large, "foreign": report.foreign,
+        }));
+        return Ok(());
+    }
+    crate::say!(
+        "{} as {} in topic {}: {} records sent with {} events, {} were there before.",
+        arguments.run.display(),
+        report.run,
+        report.topic,
+        report.sent,
+        report.events,
+        report.present
+    );
+    if report.too_large > 0 {
+        crate::say!(
+            "{} events are larger than a record may be and stay in the files only; raise \
+             record-bytes under [sink.kafka] for the next run.",
+            report.too_large
+        );
+    }
+    Ok(())
+}
+
+#[cfg(feature = "kafka")]
+fn failure(error: fluxline_kafka::ship::ShipError) -> Failure {
+    use fluxline_kafka::ship::ShipError;
+
+    match error {
+        ShipError::Run(sentence) => Failure::input(sentence),
+        ShipError::Topic(error) => Failure::link(format_args!("{error}.")),
+        error @ ShipError::Unsent { .. } => Failure::failed(format_args!("{error}.")),
+    }
+}
+
+/// Refuses: this program was built without Kafka.
+#[cfg(not(feature = "kafka"))]
+pub fn ship(arguments: &ShipArguments, _json: bool) -> Result<(), Failure> {
+    let ShipArguments { run, brokers, topic, settings_file } = arguments;
+    let _ = (brokers, topic, settings_file);
+    Err(Failure::failed(format_args!(
+        "{} was not shipped: this program was built without Kafka; build it with `cargo build \
+         --release --features kafka`.",
+        run.display()
+    )))
+}

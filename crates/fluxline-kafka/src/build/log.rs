@@ -1,0 +1,205 @@
+//! The log between readout nodes and builders, and one in memory for tests.
+//!
+//! A log has partitions; each keeps its records in order under numbers without gaps, the offsets.
+//! Beside the records, it keeps for each partition which builder owns it and what that builder has
+//! committed. A builder that lost a partition cannot commit any more.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The reason why the log did not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// Another builder owns the partition now.
+    #[error("partition {partition} belongs to another builder now; this one stops writing it")]
+    Fenced {
+        /// The partition.
+        partition: u32,
+    },
+    /// Records were removed before they were read.
+    #[error(
+        "partition {partition}: the records before offset {first} are gone, by the topic's \
+        retention; {missing} records of this run are lost; raise retention.ms"
+    )]
+    Hole {
+        /// The partition.
+        partition: u32,
+        /// The first offset that is there.
+        first: u64,
+        /// Records that are missing.
+        missing: u64,
+    },
+    /// The number of partitions is another one than at the beginning of the run.
+    #[error(
+        "the topic has {found} partitions, and the run began with {expected}: keys would \
+        change their builder; start a new run"
+    )]
+    PartitionsChanged {
+        /// The number at the beginning.
+        expected: u32,
+        /// The number now.
+        found: u32,
+    },
+    /// The log is away for now.
+    #[error("the log cannot be reached ({0}); check the brokers")]
+    Away(String),
+}
+
+/// A record as the log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its number in the partition.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+/// A batch that a builder has made durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The partition.
+    pub partition: u32,
+    /// Number of the batch in the partition, from 0.
+    pub batch: u64,
+    /// The records before this offset are covered: their events that closed are in this batch or in
+    /// earlier ones.
+    pub covers: u64,
+    /// CRC-32C of the batch's stream.
+    pub crc: u32,
+    /// Number of its events.
+    pub events: u64,
+    /// Number of its packets.
+    pub packets: u64,
+    /// The builder that has it.
+    pub builder: String,
+}
+
+/// The right to commit batches of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The partition.
+    pub partition: u32,
+    /// Number of claims of the partition so far; a later claim ends this one.
+    pub epoch: u64,
+    /// The batches that are committed, in order.
+    pub committed: Vec<Commit>,
+}
+
+/// A log with partitions.
+pub trait Log {
+    /// Returns the number of partitions.
+    fn partitions(&self) -> u32;
+
+    /// Appends a record. After an error the record may be there or not: append it again, readers
+    /// take it once.
+    fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError>;
+
+    /// Returns the record at `offset` or the first one behind; `None`: there is none yet.
+    ///
+    /// Errors: [`LogError::Hole`] when the record at `offset` was removed.
+    fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError>;
+
+    /// Takes a partition; whoever had it before can commit no more.
+    fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError>;
+
+    /// Commits a batch by a claim.
+    ///
+    /// Errors: [`LogError::Fenced`] when the claim has ended; nothing is committed then.
+    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError>;
+}
+
+/// A log in memory, which several nodes and builders of a test share.
+#[derive(Clone, Debug)]
+pub struct MemoryLog {
+    shared: Arc<Mutex<Vec<Partition>>>,
+}
+
+#[derive(Debug, Default)]
+struct Partition {
+    /// Offset of the first record.
+    first: u64,
+    records: VecDeque<Arc<[u8]>>,
+    epoch: u64,
+    committed: Vec<Commit>,
+}
+
+impl MemoryLog {
+    /// Makes a log with this many partitions.
+    #[must_use]
+    pub fn new(partitions: u32) -> MemoryLog {
+        let list = (0..partitions).map(|_| Partition::default()).collect();
+        MemoryLog { shared: Arc::new(Mutex::new(list)) }
+    }
+
+    /// Removes the records of a partition before `offset`, as retention does.
+    pub fn forget_before(&self, partition: u32, offset: u64) {
+        if let Some(of) = self.lock().get_mut(partition as usize) {
+            while of.first < offset && of.records.pop_front().is_some() {
+                of.first += 1;
+            }
+        }
+    }
+
+    /// Returns the batches committed in a partition.
+    #[must_use]
+    pub fn committed(&self, partition: u32) -> Vec<Commit> {
+        self.lock().get(partition as usize).map_or(Vec::new(), |of| of.committed.clone())
+    }
+
+    /// Returns the offset behind the last record of a partition.
+    #[must_use]
+    pub fn end(&self, partition: u32) -> u64 {
+        self.lock().get(partition as usize).map_or(0, |of| of.first + of.records.len() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Partition>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unknown(partition: u32) -> LogError {
+    LogError::Away(format!("there is no partition {partition}"))
+}
+
+impl Log for MemoryLog {
+    fn partitions(&self) -> u32 {
+        self.lock().len() as u32
+    }
+
+    fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
+        let mut list = self.lock();
+        let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
+        of.records.push_back(bytes.into());
+        Ok(())
+    }
+
+    fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
+        let list = self.lock();
+        let of = list.get(partition as usize).ok_or_else(|| unknown(partition))?;
+        let Some(at) = offset.checked_sub(of.first) else {
+            let (first, missing) = (of.first, of.first - offset);
+            return Err(LogError::Hole { partition, first, missing });
+        };
+        let found = of.records.get(at as usize);
+        Ok(found.map(|bytes| Stored { offset, bytes: Arc::clone(bytes) }))
+    }
+
+    fn claim(&mut self, partition: u32, _builder: &str) -> Result<Claim, LogError> {
+        let mut list = self.lock();
+        let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
+        of.epoch += 1;
+        Ok(Claim { partition, epoch: of.epoch, committed: of.committed.clone() })
+    }
+
+    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
+        let mut list = self.lock();
+        let partition = claim.partition;
+        let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
+        let is_next = commit.batch == of.committed.len() as u64;
+        if of.epoch != claim.epoch || !is_next {
+            return Err(LogError::Fenced { partition });
+        }
+        of.committed.push(commit);
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! Event building on several machines, with a log between readout and builders.
+//!
+//! Readout nodes parse packets and write them to the partition of their key ([`node`]). Each
+//! partition is built by the same builder as on one machine ([`partition`]), a pure function of the
+//! records in the partition. So a builder that takes over reads the partition from the beginning of
+//! the run, makes the same batches with the same numbers, and goes on behind the last committed one
+//! ([`worker`]). docs/adr/0033 has the reasons.
+
+pub mod entry;
+pub mod files;
+#[cfg(feature = "client")]
+pub mod kafka;
+pub mod log;
+pub mod node;
+pub mod partition;
+pub mod worker;
+
+pub use entry::RecordHead;
+pub use files::{GatherError, Gathered, RunFolders, gather};
+pub use log::{Claim, Commit, Log, LogError, MemoryLog, Stored};
+pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
+pub use partition::{BuiltSource, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use worker::{Output, RunPlan, Step, WorkError, Worker};

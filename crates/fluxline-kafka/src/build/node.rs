@@ -1,0 +1,370 @@
+//! The readout node: datagrams in, records for the partitions out.
+//!
+//! Every packet goes to the partition of its key with its bytes, and to all others without them: a
+//! builder must know how far each source has come. Consecutive packets for others are one short
+//! entry, so a packet costs about one such entry over all partitions, however many there are.
+
+use std::collections::VecDeque;
+
+use fluxline_core::{Datagram, Moment, Span};
+use fluxline_daq::builder::{Mode, Scope, WindowClock};
+use fluxline_daq::pipeline::{label_of, rules_of};
+use fluxline_daq::readout::{Accepted, Readout, ReadoutLimits};
+use fluxline_packet::{Description, Parsed, Program};
+
+use super::entry::{Entry, Passed, RecordHead, RecordWriter};
+use super::log::{Log, LogError};
+
+/// Configuration of a readout node.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The run.
+    pub run: u64,
+    /// The node's number, which no other node of the run has.
+    pub node: u16,
+    /// Number of starts of this node in this run before.
+    pub start: u32,
+    /// The rule by which packets become events.
+    pub mode: Mode,
+    /// Size at which a record is sent \[byte\].
+    pub record_bytes: usize,
+    /// Age at which records are sent, with the low-water mark.
+    pub record_age: Span,
+    /// Most memory of records that the log has not taken \[byte\].
+    pub memory_bytes: usize,
+}
+
+/// Counts of a readout node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// Datagrams taken.
+    pub datagrams: u64,
+    /// Datagrams that the description rejected.
+    pub rejected: u64,
+    /// Packets handed over: stored by a partition.
+    pub handed: u64,
+    /// Packets dropped because the log took nothing and the memory was full.
+    pub dropped: u64,
+    /// Records handed over.
+    pub records: u64,
+    /// Bytes of these records.
+    pub bytes: u64,
+    /// Bytes of packets in them.
+    pub packet_bytes: u64,
+}
+
+/// One input of a node.
+struct Input {
+    description: Description,
+    program: Program,
+}
+
+/// The part of a node for one partition.
+#[derive(Default)]
+struct Lane {
+    writer: RecordWriter,
+    /// Packets of other partitions that were not written yet, by source.
+    passed: Vec<Option<Passed>>,
+    /// Number of packets in the record.
+    packets: u64,
+    sequence: u64,
+}
+
+/// A record that the log has not taken.
+struct Waiting {
+    partition: u32,
+    bytes: Vec<u8>,
+    packets: u64,
+}
+
+/// A readout node.
+pub struct ReadoutNode {
+    config: NodeConfig,
+    inputs: Vec<Input>,
+    readout: Readout,
+    to_log: ToLog,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    flushed: Moment,
+    counts: NodeCounts,
+}
+
+/// The way of accepted packets to the records of all partitions.
+struct ToLog {
+    node: u16,
+    router: Router,
+    lanes: Vec<Lane>,
+    /// Names of the inputs, which stand before labels.
+    names: Vec<String>,
+    labelled: u32,
+    /// Sources that appeared, with their labels.
+    labels: Vec<(u32, String)>,
+    packet_bytes: u64,
+}
+
+impl ToLog {
+    fn deliver(
+        &mut self,
+        description: &Description,
+        accepted: &Accepted,
+        datagram: &Datagram<'_>,
+        parsed: &Parsed,
+    ) {
+        if accepted.source >= self.labelled {
+            self.labelled = accepted.source + 1;
+            self.introduce(description, accepted, parsed);
+        }
+        let (time, bytes) = (datagram.time, datagram.bytes);
+        let source_key = (u64::from(self.node) << 32) | u64::from(accepted.source);
+        let target = self.router.partition(source_key, parsed, time);
+        for (partition, lane) in (0..).zip(&mut self.lanes) {
+            if partition == target {
+                lane.write_passed(accepted.source);
+                lane.packets += 1;
+                let (accepted, parsed) = (*accepted, *parsed);
+                lane.writer.add(&Entry::Packet { accepted, parsed, time, bytes });
+            } else if self.router.is_followed() {
+                lane.pass(accepted, parsed, time);
+            }
+        }
+        self.packet_bytes += bytes.len() as u64;
+    }
+
+    /// Names a source to all partitions before its first packet.
+    fn introduce(&mut self, description: &Description, accepted: &Accepted, parsed: &Parsed) {
+        let label = label_of(&self.names, accepted.input, description, parsed);
+        let (source, input) = (accepted.source, accepted.input);
+        for lane in &mut self.lanes {
+            let format = description.name();
+            lane.writer.add(&Entry::Source { source, input, label: &label, format });
+        }
+        self.labels.push((source, label));
+    }
+}
+
+/// The partition of each packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Router {
+    mode: Mode,
+    partitions: u64,
+    /// The bits of a key that all packets with keys carry.
+    key_mask: u64,
+}
+
+impl Router {
+    /// Makes the router for these descriptions.
+    #[must_use]
+    pub fn new(mode: Mode, partitions: u32, descriptions: &[Description]) -> Router {
+        let types = descriptions.iter().flat_map(Description::packet_types);
+        let bits = types.filter_map(|packet| packet.event.as_ref()).map(|event| event.bits);
+        let narrowest = bits.filter(|bits| (1..64).contains(bits)).min();
+        let key_mask = narrowest.map_or(u64::MAX, |bits| (1 << bits) - 1);
+        Router { mode, partitions: u64::from(partitions.max(1)), key_mask }
+    }
+
+    /// Returns the partition that stores a packet.
+    #[must_use]
+    pub fn partition(&self, source_key: u64, parsed: &Parsed, time: Moment) -> u32 {
+        let of_source = mix(source_key);
+        let group = match (self.mode, parsed.event) {
+            (Mode::Key(Scope::Global), Some(key)) => mix(key & self.key_mask),
+            (Mode::Key(Scope::PerSource), Some(key)) => mix((key & self.key_mask) ^ of_source),
+            (Mode::Packet | Mode::Key(_), _) => of_source,
+            (Mode::Window { width, clock, .. }, _) => {
+                let time_ns = match clock {
+                    WindowClock::Arrival => Some(time.as_ns()),
+                    WindowClock::Sensor => parsed.sensor_time_ns,
+                };
+                time_ns.map_or(of_source, |ns| mix(ns / width.as_ns().max(1)))
+            }
+        };
+        (group % self.partitions) as u32
+    }
+
+    /// Returns true when partitions must follow the packets of the others.
+    fn is_followed(&self) -> bool {
+        self.partitions > 1 && self.mode != Mode::Packet
+    }
+}
+
+/// Returns a number in which each bit depends on each bit of `value`. Source: the finalizer of
+/// SplitMix64 (Steele, Lea, Flood, 2014).
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+impl ReadoutNode {
+    /// Makes a node with these inputs (name and description) for a log of `partitions`.
+    #[must_use]
+    pub fn new(
+        config: NodeConfig,
+        inputs: Vec<(String, Description)>,
+        partitions: u32,
+    ) -> ReadoutNode {
+        let (names, descriptions): (Vec<String>, Vec<Description>) = inputs.into_iter().unzip();
+        let rules = descriptions.iter().map(rules_of).collect();
+        let to_log = ToLog {
+            node: config.node,
+            router: Router::new(config.mode, partitions, &descriptions),
+            lanes: (0..partitions.max(1)).map(|_| Lane::default()).collect(),
+            names,
+            labelled: 0,
+            labels: Vec::new(),
+            packet_bytes: 0,
+        };
+        let input = |description: Description| {
+            let program = description.program().clone();
+            Input { description, program }
+        };
+        ReadoutNode {
+            readout: Readout::new(rules, ReadoutLimits::default()),
+            inputs: descriptions.into_iter().map(input).collect(),
+            to_log,
+            config,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            flushed: Moment::default(),
+            counts: NodeCounts::default(),
+        }
+    }
+
+    /// Takes one datagram of input number `input` at `now`.
+    ///
+    /// Returns false when it was dropped and counted: the memory for records is full.
+    pub fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>) -> bool {
+        let Some(of) = self.inputs.get_mut(usize::from(input)) else { return false };
+        self.counts.datagrams += 1;
+        let parsed = match of.program.parse(datagram) {
+            Ok(parsed) => parsed,
+            Err(reject) => {
+                self.counts.rejected += 1;
+                self.readout.reject(input, reject, datagram);
+                return true;
+            }
+        };
+        if self.waiting_bytes >= self.config.memory_bytes {
+            self.counts.dropped += 1;
+            return false;
+        }
+        let ReadoutNode { readout, to_log, inputs, .. } = self;
+        let description = &inputs[usize::from(input)].description;
+        readout.accept(input, datagram, &parsed, |accepted, datagram, parsed| {
+            to_log.deliver(description, accepted, datagram, parsed);
+        });
+        self.set_labels();
+        self.flush_when_due(now);
+        true
+    }
+
+    /// Gives the sources that appeared their labels in reports.
+    fn set_labels(&mut self) {
+        for (source, label) in self.to_log.labels.drain(..) {
+            self.readout.set_label(source, label);
+        }
+    }
+
+    /// Sends the records that are old or large enough.
+    fn flush_when_due(&mut self, now: Moment) {
+        let is_old = now.since(self.flushed) >= self.config.record_age;
+        if is_old {
+            self.flush(now, false);
+        } else if self.to_log.lanes.iter().any(|lane| lane.writer.len() >= self.config.record_bytes)
+        {
+            for partition in 0..self.to_log.lanes.len() {
+                if self.to_log.lanes[partition].writer.len() >= self.config.record_bytes {
+                    self.close_record(partition, now, false);
+                }
+            }
+        }
+    }
+
+    /// Sends the low-water mark `now` and all packets to every partition.
+    pub fn poll(&mut self, now: Moment) {
+        if now.since(self.flushed) >= self.config.record_age {
+            self.flush(now, false);
+        }
+    }
+
+    /// Ends the node: the last packets and an end mark go to every partition.
+    pub fn finish(&mut self, now: Moment) {
+        let ReadoutNode { readout, to_log, inputs, .. } = self;
+        readout.finish(|accepted, datagram, parsed| {
+            let of = &inputs[usize::from(accepted.input)];
+            to_log.deliver(&of.description, accepted, datagram, parsed);
+        });
+        self.set_labels();
+        self.flush(now, true);
+    }
+
+    fn flush(&mut self, now: Moment, is_end: bool) {
+        self.flushed = now;
+        (0..self.to_log.lanes.len())
+            .for_each(|partition| self.close_record(partition, now, is_end));
+    }
+
+    fn close_record(&mut self, partition: usize, mark: Moment, is_end: bool) {
+        let NodeConfig { run, node, start, .. } = self.config;
+        let lane = &mut self.to_log.lanes[partition];
+        (0..lane.passed.len() as u32).for_each(|source| lane.write_passed(source));
+        let head = RecordHead { run, node, start, sequence: lane.sequence, mark, is_end };
+        lane.sequence += 1;
+        let packets = std::mem::take(&mut lane.packets);
+        let bytes = lane.writer.finish(&head);
+        self.waiting_bytes += bytes.len();
+        self.waiting.push_back(Waiting { partition: partition as u32, bytes, packets });
+    }
+
+    /// Hands waiting records to the log, in order.
+    ///
+    /// Errors: the log's; the record and those behind it wait. Call it again.
+    pub fn hand_over(&mut self, log: &mut impl Log) -> Result<(), LogError> {
+        while let Some(record) = self.waiting.front() {
+            log.append(record.partition, &record.bytes)?;
+            self.counts.records += 1;
+            self.counts.bytes += record.bytes.len() as u64;
+            self.counts.handed += record.packets;
+            self.waiting_bytes -= record.bytes.len();
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Returns the counts so far.
+    #[must_use]
+    pub fn counts(&self) -> NodeCounts {
+        NodeCounts { packet_bytes: self.to_log.packet_bytes, ..self.counts }
+    }
+
+    /// Returns the readout with its sources and their counters.
+    #[must_use]
+    pub fn readout(&self) -> &Readout {
+        &self.readout
+    }
+}
+
+impl Lane {
+    /// Notes a packet that another partition stores.
+    fn pass(&mut self, accepted: &Accepted, parsed: &Parsed, time: Moment) {
+        let place = accepted.source as usize;
+        if self.passed.len() <= place {
+            self.passed.resize(place + 1, None);
+        }
+        if self.passed[place].as_mut().is_some_and(|of| of.extend(accepted, parsed, time)) {
+            return;
+        }
+        self.write_passed(accepted.source);
+        let (accepted, parsed, key_step) = (*accepted, *parsed, 0);
+        self.passed[place] = Some(Passed { accepted, parsed, time, count: 1, key_step });
+    }
+
+    /// Writes what was noted of a source: before its next packet, and at the end of a record.
+    fn write_passed(&mut self, source: u32) {
+        let noted = self.passed.get_mut(source as usize).and_then(Option::take);
+        if let Some(passed) = noted {
+            self.writer.add(&Entry::Passed(passed));
+        }
+    }
+}

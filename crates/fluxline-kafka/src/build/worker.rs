@@ -1,0 +1,175 @@
+//! A builder at work on one partition: reads records, writes batches, commits them.
+//!
+//! A batch is written first and committed then. After a death between the two, the batch is in the
+//! output without a commit; the next builder makes the same batch again and commits it. Readers take
+//! committed batches, each by its number, so no event is lost or doubled.
+
+use fluxline_daq::builder::BuilderConfig;
+use fluxline_daq::record::StreamEncoder;
+
+use super::log::{Claim, Commit, Log, LogError};
+use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
+
+/// The place that batches are written to.
+pub trait Output {
+    /// Writes a batch of a partition. It is durable when this returns.
+    fn write(
+        &mut self,
+        partition: u32,
+        sources: &[BuiltSource],
+        batch: &OutputBatch,
+    ) -> Result<(), String>;
+}
+
+/// The reason why a builder stopped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// The log failed, or another builder has the partition.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// A batch could not be written.
+    #[error(
+        "partition {partition}: batch {batch} cannot be written ({reason}); it is not \
+        committed, another builder can take over"
+    )]
+    Output {
+        /// The partition.
+        partition: u32,
+        /// The batch.
+        batch: u64,
+        /// The system's message.
+        reason: String,
+    },
+    /// The records give another batch than the committed one.
+    #[error(
+        "partition {partition}: batch {batch} differs from the committed one: the experiment \
+        file or the program changed during the run; start the builder of the run's beginning"
+    )]
+    Differs {
+        /// The partition.
+        partition: u32,
+        /// The batch.
+        batch: u64,
+    },
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A record was taken; step again.
+    Worked,
+    /// There is no record yet.
+    Idle,
+    /// The run has ended, and all its batches are committed.
+    Over,
+}
+
+/// A builder at work on one partition.
+pub struct Worker {
+    name: String,
+    claim: Claim,
+    builder: PartitionBuilder,
+    encoder: StreamEncoder,
+    stream: Vec<u8>,
+}
+
+/// The run that a builder works on.
+#[derive(Clone, Debug)]
+pub struct RunPlan {
+    /// The run.
+    pub run: u64,
+    /// The run's name in event files.
+    pub name: String,
+    /// Number of readout nodes.
+    pub nodes: usize,
+    /// Number of partitions.
+    pub partitions: u32,
+    /// Configuration of the builder.
+    pub builder: BuilderConfig,
+}
+
+impl Worker {
+    /// Takes over a partition: reads it from the beginning of the run.
+    ///
+    /// Errors: the log's; [`LogError::PartitionsChanged`] when keys would change their partition.
+    pub fn claim(
+        log: &mut impl Log,
+        plan: &RunPlan,
+        partition: u32,
+        name: &str,
+    ) -> Result<Worker, WorkError> {
+        let (expected, found) = (plan.partitions, log.partitions());
+        if expected != found {
+            return Err(LogError::PartitionsChanged { expected, found }.into());
+        }
+        let claim = log.claim(partition, name)?;
+        Ok(Worker {
+            name: name.to_owned(),
+            claim,
+            builder: PartitionBuilder::new(plan.run, plan.nodes, plan.builder.clone()),
+            encoder: StreamEncoder::new(&plan.name, &[]),
+            stream: Vec::new(),
+        })
+    }
+
+    /// Takes one record, and writes and commits the batch that it completes.
+    ///
+    /// Errors: [`WorkError`]; claim the partition again then, or leave it to another builder.
+    pub fn step(
+        &mut self,
+        log: &mut impl Log,
+        output: &mut impl Output,
+    ) -> Result<Step, WorkError> {
+        if self.builder.is_ended() {
+            return Ok(Step::Over);
+        }
+        let Some(record) = log.read(self.claim.partition, self.builder.next_offset())? else {
+            return Ok(Step::Idle);
+        };
+        if let Some(batch) = self.builder.take(record.offset, &record.bytes) {
+            self.put(log, output, &batch)?;
+        }
+        Ok(Step::Worked)
+    }
+
+    /// Returns the builder of the partition.
+    #[must_use]
+    pub fn partition(&self) -> &PartitionBuilder {
+        &self.builder
+    }
+
+    fn put(
+        &mut self,
+        log: &mut impl Log,
+        output: &mut impl Output,
+        batch: &OutputBatch,
+    ) -> Result<(), WorkError> {
+        let partition = self.claim.partition;
+        let commit = self.commit_of(batch)?;
+        if let Some(committed) = self.claim.committed.get(batch.number as usize) {
+            let is_same = committed.crc == commit.crc && committed.covers == commit.covers;
+            let differs = WorkError::Differs { partition, batch: batch.number };
+            return if is_same { Ok(()) } else { Err(differs) };
+        }
+        output
+            .write(partition, self.builder.sources(), batch)
+            .map_err(|reason| WorkError::Output { partition, batch: batch.number, reason })?;
+        Ok(log.commit(&self.claim, commit)?)
+    }
+
+    fn commit_of(&mut self, batch: &OutputBatch) -> Result<Commit, WorkError> {
+        let partition = self.claim.partition;
+        self.encoder.encode(&batch.events, batch.number, &mut self.stream).map_err(|fault| {
+            WorkError::Output { partition, batch: batch.number, reason: fault.to_string() }
+        })?;
+        Ok(Commit {
+            partition,
+            batch: batch.number,
+            covers: batch.covers,
+            crc: crc_fast::crc32_iscsi(&self.stream),
+            events: batch.events.events.len() as u64,
+            packets: batch.events.packets.len() as u64,
+            builder: self.name.clone(),
+        })
+    }
+}

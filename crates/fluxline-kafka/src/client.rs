@@ -1,0 +1,130 @@
+//! The client library's configuration, its errors in words, and the check of a topic.
+
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
+use rdkafka::client::{Client, ClientContext, DefaultClientContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::settings::Settings;
+use crate::wait::block_on;
+
+/// Time for the first answer of a broker.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// The reason why a topic cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopicError {
+    /// No broker answered.
+    #[error(
+        "no Kafka broker answers at {brokers} ({reason}); check the address, the network and \
+        that the broker runs"
+    )]
+    NoBroker {
+        /// The addresses.
+        brokers: String,
+        /// The client's message.
+        reason: String,
+    },
+    /// The topic does not exist.
+    #[error(
+        "topic `{topic}` does not exist at {brokers}; create it, for example with \
+        `kafka-topics.sh --bootstrap-server {brokers} --create --topic {topic} --partitions 8 \
+        --replication-factor 3`"
+    )]
+    Missing {
+        /// The topic.
+        topic: String,
+        /// The addresses.
+        brokers: String,
+    },
+    /// The broker does not let the user see it.
+    #[error("topic `{topic}` at {brokers} cannot be used ({reason}); check the user's rights")]
+    Refused {
+        /// The topic.
+        topic: String,
+        /// The addresses.
+        brokers: String,
+        /// The broker's message.
+        reason: String,
+    },
+    /// No record can be acknowledged.
+    #[error(
+        "topic `{topic}` has {replicas} replicas, and min.insync.replicas asks for {needed}: \
+        the broker would refuse every record; add replicas, or lower min.insync.replicas"
+    )]
+    TooFewReplicas {
+        /// The topic.
+        topic: String,
+        /// Replicas of its partition with the fewest.
+        replicas: usize,
+        /// The topic's min.insync.replicas.
+        needed: usize,
+    },
+    /// The settings are wrong.
+    #[error("the Kafka client refuses its settings ({0}); correct `settings` or the settings file")]
+    Settings(String),
+}
+
+/// Returns the configuration of a client with these settings.
+pub fn config(settings: &Settings) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config
+        .set("client.id", "fluxline")
+        .set("allow.auto.create.topics", "false")
+        .set("reconnect.backoff.max.ms", "1000");
+    settings.options.iter().for_each(|(name, value)| {
+        config.set(name, value);
+    });
+    config.set("bootstrap.servers", &settings.brokers);
+    config
+}
+
+/// Returns a client's error as wrong settings.
+pub fn wrong_settings(error: &KafkaError) -> TopicError {
+    TopicError::Settings(error.to_string())
+}
+
+/// Checks that a topic exists and takes records; returns its number of partitions.
+pub fn check_topic<C: ClientContext>(
+    client: &Client<C>,
+    settings: &Settings,
+    topic: &str,
+) -> Result<usize, TopicError> {
+    let brokers = settings.brokers.clone();
+    let metadata = client.fetch_metadata(Some(topic), ANSWER_WITHIN).map_err(|error| {
+        TopicError::NoBroker { brokers: brokers.clone(), reason: error.to_string() }
+    })?;
+    let Some(of_topic) = metadata.topics().iter().find(|its| its.name() == topic) else {
+        return Err(TopicError::Missing { topic: topic.to_owned(), brokers });
+    };
+    match of_topic.error().map(RDKafkaErrorCode::from) {
+        None => {}
+        Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+            return Err(TopicError::Missing { topic: topic.to_owned(), brokers });
+        }
+        Some(code) => {
+            let (topic, reason) = (topic.to_owned(), code.to_string());
+            return Err(TopicError::Refused { topic, brokers, reason });
+        }
+    }
+    let partitions = of_topic.partitions();
+    let replicas = partitions.iter().map(|its| its.replicas().len()).min().unwrap_or(0);
+    match needed_replicas(settings, topic) {
+        Some(needed) if needed > replicas => {
+            Err(TopicError::TooFewReplicas { topic: topic.to_owned(), replicas, needed })
+        }
+        _ => Ok(partitions.len()),
+    }
+}
+
+/// Returns the topic's min.insync.replicas, where the broker shows it to this user.
+fn needed_replicas(settings: &Settings, topic: &str) -> Option<usize> {
+    let admin: AdminClient<DefaultClientContext> = config(settings).create().ok()?;
+    let options = AdminOptions::new().request_timeout(Some(ANSWER_WITHIN));
+    let asked = [ResourceSpecifier::Topic(topic)];
+    let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
+    let answer = answers.into_iter().next()?.ok()?;
+    answer.get("min.insync.replicas")?.value.as_ref()?.parse().ok()
+}

@@ -1,0 +1,247 @@
+//! Distributed building on a real broker: nodes and builders die, come back from the dead, and the
+//! broker is killed; the events are those of one process, each in one committed batch.
+#![cfg(feature = "client")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fluxline_core::random::{Draw, test_seed};
+use fluxline_core::{Moment, Span};
+use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
+use fluxline_daq::event::EventBatch;
+use fluxline_kafka::build::kafka::KafkaLog;
+use fluxline_kafka::build::{
+    BuiltSource, Log, LogError, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan, Step,
+    WorkError, Worker,
+};
+use fluxline_kafka::settings::Settings;
+use support::broker::Broker;
+use support::world::{
+    BEGIN, MS, Packet, RUN, Weather, config, datagram, description, events_of, one_process, packets,
+};
+
+const PARTITIONS: u32 = 3;
+
+/// Batches by partition and number.
+type Written = BTreeMap<(u32, u64), Vec<OutputBatch>>;
+
+/// The batches that all builders wrote, committed or not.
+#[derive(Clone, Default)]
+struct Files(Arc<Mutex<Written>>);
+
+impl Output for Files {
+    fn write(
+        &mut self,
+        partition: u32,
+        _sources: &[BuiltSource],
+        batch: &OutputBatch,
+    ) -> Result<(), String> {
+        let mut written = self.0.lock().expect("no panic");
+        written.entry((partition, batch.number)).or_default().push(batch.clone());
+        Ok(())
+    }
+}
+
+struct Cluster {
+    settings: Settings,
+    plan: RunPlan,
+    files: Files,
+    over: AtomicBool,
+    /// Builders fight for partitions and die.
+    storm: AtomicBool,
+    fenced: AtomicU64,
+    takeovers: AtomicU64,
+    ended: [AtomicBool; PARTITIONS as usize],
+}
+
+impl Cluster {
+    fn log(&self) -> KafkaLog {
+        loop {
+            match KafkaLog::open(&self.settings, "lab", RUN) {
+                Ok(log) => return log,
+                Err(error) => eprintln!("{error}"),
+            }
+        }
+    }
+
+    /// Sends the packets of one node, at the speed of their times.
+    fn read_out(&self, node: u16, packets: &[Packet]) {
+        let config = NodeConfig {
+            run: RUN,
+            node,
+            start: 0,
+            mode: Mode::Key(Scope::Global),
+            record_bytes: 16 << 10,
+            record_age: Span::from_ms(20),
+            memory_bytes: 64 << 20,
+        };
+        let inputs = vec![("boards".to_owned(), description())];
+        let mut log = self.log();
+        let mut readout = ReadoutNode::new(config, inputs, log.partitions());
+        let began = Instant::now();
+        for packet in packets.iter().filter(|packet| packet.board % 2 == node) {
+            let due = Duration::from_nanos(packet.at - BEGIN);
+            std::thread::sleep(due.saturating_sub(began.elapsed()));
+            let now = Moment::from_ns(packet.at);
+            assert!(readout.take(0, now, &datagram(packet)), "the memory is full");
+            let _ = readout.hand_over(&mut log);
+        }
+        readout.finish(Moment::from_ns(packets.last().expect("some").at + MS));
+        while readout.hand_over(&mut log).is_err() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        log.flush(Duration::from_secs(60)).expect("the broker is back");
+    }
+
+    /// Builds partitions until all have ended. In the storm it takes any partition, and dies early.
+    fn build(&self, builder: u32, seed: u64) {
+        let mut draw = Draw::new(seed);
+        while !self.over.load(Ordering::Relaxed) {
+            let (partition, life) = match self.storm.load(Ordering::Relaxed) {
+                true => (draw.below(PARTITIONS.into()) as u32, 300 + draw.below(2500)),
+                false => (builder, 60_000),
+            };
+            if self.ended[partition as usize].load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            } else {
+                let name = format!("builder-{builder}");
+                self.work(partition, &name, Duration::from_millis(life), &mut draw);
+            }
+        }
+    }
+
+    fn work(&self, partition: u32, name: &str, life: Duration, draw: &mut Draw) {
+        let mut log = self.log();
+        let mut files = self.files.clone();
+        let Ok(mut worker) = Worker::claim(&mut log, &self.plan, partition, name) else { return };
+        self.takeovers.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
+        while began.elapsed() < life {
+            if draw.chance(0.001) {
+                std::thread::sleep(Duration::from_millis(draw.below(1200)));
+            }
+            match worker.step(&mut log, &mut files) {
+                Ok(Step::Worked | Step::Idle) => {}
+                Ok(Step::Over) => {
+                    self.ended[partition as usize].store(true, Ordering::Relaxed);
+                    return;
+                }
+                Err(WorkError::Log(LogError::Fenced { .. })) => {
+                    self.fenced.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                Err(WorkError::Log(LogError::Away(_))) => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Returns the committed batches.
+    fn committed(&self) -> Vec<EventBatch> {
+        let files = self.files.0.lock().expect("no panic");
+        let mut batches = Vec::new();
+        for partition in 0..PARTITIONS {
+            let claim = self.log().claim(partition, "reader").expect("commits");
+            for (number, commit) in (0..).zip(claim.committed) {
+                assert_eq!(commit.batch, number);
+                let written = &files[&(partition, number)];
+                let same = written.iter().all(|batch| batch.events == written[0].events);
+                assert!(same, "two builders made different batches of one number");
+                assert_eq!(commit.packets, written[0].events.packets.len() as u64);
+                batches.push(written[0].events.clone());
+            }
+        }
+        batches
+    }
+}
+
+/// Seconds that the storm lasts: `SECONDS_OF_STORM` of the environment, or 8.
+fn seconds() -> u64 {
+    std::env::var("SECONDS_OF_STORM").ok().and_then(|text| text.parse().ok()).unwrap_or(8)
+}
+
+#[test]
+fn storm_on_a_real_broker_changes_no_event() {
+    let seed = test_seed!(21);
+    let mut draw = Draw::new(seed);
+    let keys = seconds() * 1000;
+    let weather = Weather { boards: 6, keys, loss: 0.01, lives: true };
+    let packets = packets(&mut draw, weather);
+    let broker = Broker::start();
+    broker.create_topic("lab.fragments", PARTITIONS, &[]);
+    broker.create_topic("lab.commits", PARTITIONS, &[]);
+    let cluster = Cluster {
+        settings: Settings { brokers: broker.address.clone(), ..Settings::default() },
+        plan: RunPlan {
+            run: RUN,
+            name: "x".to_owned(),
+            nodes: 2,
+            partitions: PARTITIONS,
+            // A transaction for each batch: fewer than in the tests in memory.
+            builder: BuilderConfig {
+                batch_bytes: 64 << 10,
+                batch_age: Span::from_ms(200),
+                ..config()
+            },
+        },
+        files: Files::default(),
+        over: AtomicBool::new(false),
+        storm: AtomicBool::new(true),
+        fenced: AtomicU64::new(0),
+        takeovers: AtomicU64::new(0),
+        ended: Default::default(),
+    };
+    std::thread::scope(|scope| {
+        for node in 0..2 {
+            let (cluster, packets) = (&cluster, &packets);
+            scope.spawn(move || cluster.read_out(node, packets));
+        }
+        for builder in 0..PARTITIONS {
+            let cluster = &cluster;
+            scope.spawn(move || cluster.build(builder, seed + u64::from(builder)));
+        }
+        for _ in 0..seconds() / 8 {
+            std::thread::sleep(Duration::from_millis(1500));
+            broker.signal("-STOP");
+            std::thread::sleep(Duration::from_millis(500));
+            broker.signal("-CONT");
+            std::thread::sleep(Duration::from_millis(1500));
+            broker.kill();
+            broker.restart();
+        }
+        cluster.storm.store(false, Ordering::Relaxed);
+        let limit = Instant::now() + Duration::from_secs(60 + seconds());
+        while !cluster.ended.iter().all(|ended| ended.load(Ordering::Relaxed)) {
+            let open = Instant::now() < limit;
+            if !open {
+                cluster.over.store(true, Ordering::Relaxed);
+            }
+            assert!(open, "the builders do not come to an end");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        cluster.over.store(true, Ordering::Relaxed);
+    });
+    let batches = cluster.committed();
+    let stored: usize = batches.iter().map(|batch| batch.packets.len()).sum();
+    assert_eq!(stored, packets.len(), "a packet is lost or doubled");
+    let (takeovers, fenced) = (&cluster.takeovers, &cluster.fenced);
+    println!(
+        "{} takeovers, {} builders fenced",
+        takeovers.load(Ordering::Relaxed),
+        fenced.load(Ordering::Relaxed)
+    );
+    assert!(takeovers.load(Ordering::Relaxed) > u64::from(PARTITIONS));
+    let (many, one) = (events_of(&batches), events_of(&one_process(&packets)));
+    let keys = |events: &[support::world::Event]| -> BTreeMap<(u32, u64), usize> {
+        let mut keys = BTreeMap::new();
+        for event in events {
+            *keys.entry((event.generation, event.key)).or_default() += event.packets.len();
+        }
+        keys
+    };
+    assert_eq!(keys(&many), keys(&one));
+}

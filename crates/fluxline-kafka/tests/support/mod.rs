@@ -1,0 +1,7 @@
+//! Shared parts of the tests.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+#[cfg(feature = "client")]
+pub mod broker;
+pub mod world;

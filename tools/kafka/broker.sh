@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# An Apache Kafka broker on loopback, for tests and for the tutorial: one node in KRaft mode.
+#
+#   tools/kafka/broker.sh start FOLDER     starts it in a fresh folder, prints its address
+#   tools/kafka/broker.sh address FOLDER   prints its address
+#   tools/kafka/broker.sh restart FOLDER   starts it again on its data and at its address
+#   tools/kafka/broker.sh pid FOLDER       prints its process id
+#   tools/kafka/broker.sh stop FOLDER      stops it by its process id; the data stays
+#   tools/kafka/broker.sh tool NAME ...    runs a tool of Kafka, such as producer-perf-test
+#   tools/kafka/broker.sh jars             fetches the jars alone
+#
+# It needs a Java runtime (17 or newer) and, the first time, Maven, which fetches the jars into
+# target/kafka (46 files, 44 MB). Each broker has its own folder and free ports.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+jars="${FLUXLINE_KAFKA_JARS:-$here/../../target/kafka/jars}"
+
+fail() { printf 'broker.sh: %s\n' "$*" >&2; exit 1; }
+
+fetch_jars() {
+  [ ! -e "$jars/complete" ] || return 0
+  command -v mvn >/dev/null || fail "Maven is missing: install the package maven, or put Kafka's \
+jars into $jars and make an empty file named complete beside them"
+  mkdir -p "$jars"
+  # Several tests may start at once: one of them fetches.
+  exec 9>"$jars/lock"
+  flock 9
+  [ -e "$jars/complete" ] || mvn -q -B -Dstyle.color=never -f "$here/pom.xml" dependency:copy-dependencies \
+    -DoutputDirectory="$jars" >&2
+  touch "$jars/complete"
+  flock -u 9
+  exec 9>&-
+}
+
+java_of() { java -Xmx320m -cp "$jars/*" "$@"; }
+
+free_ports() {
+  python3 - <<'PYTHON'
+import socket
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+print(*(each.getsockname()[1] for each in sockets))
+PYTHON
+}
+
+write_properties() {
+  local folder="$1" port="$2" controller="$3"
+  cat >"$folder/server.properties" <<PROPERTIES
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$controller
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$port
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs=$folder/data
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+log.cleaner.dedupe.buffer.size=8388608
+PROPERTIES
+}
+
+is_alive() { kill -0 "$1" 2>/dev/null; }
+
+# Waits until the broker's group coordinator answers; fails when the process has ended. The tool ends
+# with status 0 whatever happened; its words show errors.
+await_coordinator() {
+  local folder="$1" pid="$2" address answer
+  address="$(cat "$folder/address")"
+  for _ in $(seq 60); do
+    is_alive "$pid" || return 1
+    answer="$(java_of org.apache.kafka.tools.consumer.group.ConsumerGroupCommand \
+      --bootstrap-server "$address" --timeout 5000 --list 2>&1)" || answer="Error"
+    case "$answer" in *[Ee]rror* | *Exception*) ;; *) return 0 ;; esac
+    sleep 0.3
+  done
+  return 1
+}
+
+launch() {
+  local folder="$1" pid
+  # Not in the caller's process group: Ctrl-C in a terminal stops the program, not its broker.
+  setsid java -Xmx320m -cp "$jars/*" kafka.Kafka "$folder/server.properties" \
+    >>"$folder/log" 2>&1 </dev/null &
+  pid=$!
+  echo "$pid" >"$folder/pid"
+  await_coordinator "$folder" "$pid"
+}
+
+start() {
+  local folder="$1" ports port controller
+  [ ! -e "$folder/data" ] || fail "$folder has a broker's data: use restart, or another folder"
+  mkdir -p "$folder"
+  folder="$(cd "$folder" && pwd)"
+  fetch_jars
+  for _ in 1 2 3; do
+    ports="$(free_ports)"
+    read -r port controller <<<"$ports"
+    write_properties "$folder" "$port" "$controller"
+    echo "127.0.0.1:$port" >"$folder/address"
+    rm -rf "$folder/data"
+    java_of kafka.tools.StorageTool format --config "$folder/server.properties" \
+      --cluster-id fluxlinefluxlinefluxlw >>"$folder/log" 2>&1 ||
+      { tail -3 "$folder/log" >&2; fail "the settings are wrong; see $folder/log"; }
+    if launch "$folder"; then cat "$folder/address"; return 0; fi
+    stop "$folder"
+  done
+  tail -5 "$folder/log" >&2
+  fail "the broker does not start; its log is $folder/log"
+}
+
+restart() {
+  fetch_jars
+  stop "$1"
+  launch "$(cd "$1" && pwd)" || fail "the broker does not start again; its log is $1/log"
+  cat "$1/address"
+}
+
+stop() {
+  local pid
+  [ -e "$1/pid" ] || return 0
+  pid="$(cat "$1/pid")"
+  # A number may belong to another process by now.
+  if is_alive "$pid" && grep -qz kafka.Kafka "/proc/$pid/cmdline"; then
+    kill "$pid"
+    for _ in $(seq 100); do is_alive "$pid" || break; sleep 0.1; done
+    ! is_alive "$pid" || kill -9 "$pid"
+  fi
+  rm -f "$1/pid"
+}
+
+tool() {
+  fetch_jars
+  local name="$1" class
+  shift
+  case "$name" in
+    producer-perf-test) class=org.apache.kafka.tools.ProducerPerformance ;;
+    consumer-perf-test) class=org.apache.kafka.tools.ConsumerPerformance ;;
+    console-consumer) class=org.apache.kafka.tools.consumer.ConsoleConsumer ;;
+    topics) class=org.apache.kafka.tools.TopicCommand ;;
+    configs) class=kafka.admin.ConfigCommand ;;
+    groups) class=org.apache.kafka.tools.consumer.group.ConsumerGroupCommand ;;
+    *) fail "no tool \`$name\`: write producer-perf-test, consumer-perf-test, console-consumer, \
+topics, configs or groups" ;;
+  esac
+  java_of "$class" "$@"
+}
+
+verb="${1:-}"
+[ "$verb" = jars ] || [ $# -ge 2 ] || fail "write: broker.sh start|address|restart|pid|stop FOLDER"
+case "$verb" in
+  start | restart | stop) "$verb" "$2" ;;
+  address | pid) cat "$2/$verb" ;;
+  tool) shift; tool "$@" ;;
+  jars) fetch_jars ;;
+  *) fail "no verb \`$verb\`: write start, address, restart, pid, stop, tool or jars" ;;
+esac

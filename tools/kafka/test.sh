@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Tests everything that needs a Kafka broker: sink, `ship`, distributed building, readers of others.
+# Installs a Java runtime and Maven where they are missing; the first run compiles librdkafka.
+# SECONDS_OF_STORM=600 tools/kafka/test.sh --test cluster     the storm for ten minutes
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+need_packages=()
+command -v java >/dev/null || need_packages+=(default-jre-headless)
+command -v mvn >/dev/null || need_packages+=(maven)
+if [ ${#need_packages[@]} -gt 0 ]; then
+  elevate=""
+  [ "$(id -u)" = 0 ] || elevate="sudo"
+  $elevate apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $elevate apt-get install -y -qq "${need_packages[@]}" >/dev/null
+fi
+venv="$PWD/target/venv"
+if ! "$venv/bin/python" -c 'import pyarrow, confluent_kafka' 2>/dev/null; then
+  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow confluent-kafka
+fi
+export FLUXLINE_PYTHON="$venv/bin/python"
+tools/kafka/broker.sh jars
+cargo test --locked -p fluxline-kafka --features client "$@"
