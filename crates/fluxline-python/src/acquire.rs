@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_run::{
-    Acquisition, ClosedBatch, Command, FeedError, Options, Received, Report, RunState, Stop,
+    Acquisition, ClosedBatch, Command, FeedError, Options, Received, Report, RunState,
     Subscription, Watcher,
 };
 use pyo3::prelude::*;
@@ -137,7 +137,7 @@ impl RunHandle {
         let decoding = Decoding::new(&experiment)?;
         let filter = filter::of(function, address, &decoding)?;
         let state = if is_armed { RunState::Armed } else { RunState::Running };
-        let options = Options { folder, stop: Stop::default(), state, filter, feeds };
+        let options = Options { folder, state, filter, feeds, ..Options::default() };
         let started = py.detach(|| fluxline_run::start_with(experiment, options));
         let run = started.map_err(|error| match error {
             fluxline_run::Error::Input(_) => Fault::input(error),

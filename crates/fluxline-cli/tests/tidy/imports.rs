@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates without circles.
-const CLEAN: [&str; 14] = [
+const CLEAN: &[&str] = &[
     "fluxline",
     "fluxline-bench",
     "fluxline-c",

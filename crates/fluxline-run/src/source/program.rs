@@ -192,11 +192,11 @@ impl Feed for ProgramFeed {
         let shared = &*self.0.0;
         while !stop.is_over() && !shared.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
-            monitor.publish_input(|| shared.state().counters.clone());
+            monitor.publish_input(|| shared.state().counters.clone().into());
         }
         shared.end();
         let state = shared.state();
-        monitor.publish_input_end(&state.counters);
+        monitor.publish_input_end(state.counters.clone().into());
         let (counters, ring) = (state.counters.clone(), state.ring_counters.clone());
         InputEnd { counters, ring, ..InputEnd::default() }
     }
