@@ -33,7 +33,7 @@ fn two_fecs_of_50_packets_miss_exactly_one_each() {
         assert_eq!(number(&ranges[0], "last"), missing);
     }
     let folder = scratch.path().join("run");
-    let exported = call_json(&["export", text(&folder), "--to", "csv"]);
+    let exported = call_json(&["export", text(&folder), "--to", "csv", "--rows", "records"]);
     let rows: Vec<u64> = exported["tables"]
         .as_array()
         .expect("tables")

@@ -72,7 +72,7 @@ fn acquire(name: &str, scratch: &Path) -> PathBuf {
 
 /// Exports; every table with its rows.
 fn export(name: &str, run: &Path, kind: &str) -> Vec<(PathBuf, u64)> {
-    let report = call_json(&["export", text(run), "--to", kind]);
+    let report = call_json(&["export", text(run), "--to", kind, "--rows", "records"]);
     let tables = report["tables"].as_array().expect("tables");
     let tables: Vec<(PathBuf, u64)> = tables
         .iter()
@@ -83,7 +83,12 @@ fn export(name: &str, run: &Path, kind: &str) -> Vec<(PathBuf, u64)> {
         tables.iter().filter(|(file, _)| is(file)).map(|(_, rows)| rows).sum()
     };
     assert_eq!(rows(|stem| stem == "packets"), SOURCES * PACKETS, "{name} as {kind}");
-    assert_eq!(rows(|stem| stem.ends_with("-headers")), SOURCES * PACKETS, "{name} as {kind}");
+    let of_type = format!("{name}-");
+    let least = tables.iter().any(|(file, rows)| {
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).expect("UTF-8");
+        stem.starts_with(&of_type) && *rows == SOURCES * PACKETS
+    });
+    assert!(least, "{name} as {kind}: {tables:?}");
     tables
 }
 
@@ -95,22 +100,20 @@ fn rows(tables: &[(PathBuf, u64)]) -> Vec<(&str, u64)> {
         .collect()
 }
 
-/// Every named field of the packet type's header is a column, by its name or NAME_field.
+/// Every named field of the packet type's header is a column by its name.
 fn assert_headers_are_columns(format: &str, tables: &[(PathBuf, u64)]) {
     let shown = call_json(&["format", "show", format]);
     for packet in shown["packets"].as_array().expect("packet types") {
         let type_name = packet["name"].as_str().expect("a name");
-        let wanted = format!("{format}-{type_name}-headers.csv");
+        let wanted = format!("{format}-{type_name}.csv");
         let Some((file, _)) = tables.iter().find(|(file, _)| file.ends_with(&wanted)) else {
             continue; // the emulator plays the first type alone
         };
         let table = std::fs::read_to_string(file).expect("a table");
         let head: Vec<&str> = table.lines().next().expect("a head").split(',').collect();
-        assert_eq!(head[..5], ["event", "event_key", "source", "sequence", "time"]);
+        assert!(head.len() >= 7 && head[0].ends_with("event"), "{head:?}");
         for field in named_fields(packet) {
-            let renamed = format!("{field}_field");
-            let there = head[5..].iter().any(|column| *column == field || *column == renamed);
-            assert!(there, "{wanted} lacks {field}: {head:?}");
+            assert!(head[7..].contains(&field), "{wanted} lacks {field}: {head:?}");
         }
     }
 }

@@ -67,6 +67,7 @@ fn record(directory: &Path, kind: &Kind, bytes: usize) -> PathBuf {
     let folder = RunFolder::create(&path).expect("a new folder");
     let text = shipped::shipped(kind.format).expect("a shipped description");
     folder.write_format(kind.format, text).expect("a description");
+    folder.write_run(&serde_json::json!({})).expect("a run file");
     let mut recorder = Recorder::open(folder, RecorderConfig::default());
     let line = SourceLine {
         source: 0,

@@ -95,15 +95,15 @@ impl Date {
             (Some(Some(year)), Some(Some(month)), Some(Some(day)), None) => (year, month, day),
             _ => return Err(wrong()),
         };
-        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let leap =
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let length = match month {
             4 | 6 | 9 | 11 => 30,
             2 => 28 + u64::from(leap),
             _ => 31,
         };
-        let is_date = (1..=9999).contains(&year)
-            && (1..=12).contains(&month)
-            && (1..=length).contains(&day);
+        let is_date =
+            (1..=9999).contains(&year) && (1..=12).contains(&month) && (1..=length).contains(&day);
         if is_date { Ok(Date { year, month, day }) } else { Err(wrong()) }
     }
 

@@ -6,8 +6,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::expression::Expr;
 use super::epoch::FieldEpoch;
+use super::expression::Expr;
 use super::model::{ByteOrder, Epoch};
 use super::packed::Packed;
 

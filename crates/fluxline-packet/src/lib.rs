@@ -31,8 +31,8 @@ pub mod model;
 mod needed;
 pub mod numpy;
 mod outcome;
-mod packed;
 mod output;
+mod packed;
 mod program;
 mod reach;
 mod resolve;
@@ -46,6 +46,6 @@ pub mod word;
 
 pub use fluxline_toml::{LoadError, nearest};
 pub use load::{Description, ParameterValue};
-pub use packed::{BitOrder, PACKED_BITS_MAX, Packed};
 pub use outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
+pub use packed::{BitOrder, PACKED_BITS_MAX, Packed};
 pub use program::Program;

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use super::expression::gray_to_binary;
 use super::instruction::{
-    CrcPlan, EpochPlan, FRAGMENT_COUNT_MAX, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE, Op, PORT,
-    REGISTERS_MAX, REGISTERS_SMALL, Register, Role, Roles, SIZE, WindowLoad,
+    CrcPlan, EpochPlan, FRAGMENT_COUNT_MAX, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE,
+    Op, PORT, REGISTERS_MAX, REGISTERS_SMALL, Register, Role, Roles, SIZE, WindowLoad,
 };
 use super::model::ByteOrder;
 use super::outcome::{Parsed, Part, Reject, RejectReason, SourceKey};

@@ -4,7 +4,7 @@
 //! program; a run folder gets a copy of the one that it was taken with.
 
 /// Name and text of each shipped format, sorted by name.
-const SHIPPED: [(&str, &str); 18] = [
+const SHIPPED: [(&str, &str); 19] = [
     ("chdr", include_str!("../formats/chdr.toml")),
     ("chdr-old", include_str!("../formats/chdr-old.toml")),
     ("counter", include_str!("../formats/counter.toml")),
@@ -22,6 +22,7 @@ const SHIPPED: [(&str, &str); 18] = [
     ("sls", include_str!("../formats/sls.toml")),
     ("spead", include_str!("../formats/spead.toml")),
     ("srs-vmm3", include_str!("../formats/srs-vmm3.toml")),
+    ("vdif", include_str!("../formats/vdif.toml")),
     ("vita-49-2", include_str!("../formats/vita-49-2.toml")),
 ];
 

@@ -73,6 +73,7 @@ fn texts(column: &ColumnValues) -> Vec<Option<String>> {
             let ranges = starts.zip(&strings.ends);
             ranges.map(|(start, end)| format!("{:?}", &strings.bytes[start..*end])).collect()
         }
+        Content::Samples(_) => panic!("tests/packed_samples.rs has those"),
         Content::Numbers(numbers) => match numbers {
             Numbers::U8(values) => values.iter().map(u8::to_string).collect(),
             Numbers::U16(values) => values.iter().map(u16::to_string).collect(),
@@ -122,7 +123,8 @@ fn columns_are_the_values_of_random_payloads() {
     let seed = test_seed!(17);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let shipped = shipped::names().filter_map(shipped::shipped).map(load);
-    let formats: Vec<Description> = shipped.chain([load(MIXED)]).collect();
+    let is_plain = |format: &Description| format.name() != "vdif";
+    let formats: Vec<Description> = shipped.filter(is_plain).chain([load(MIXED)]).collect();
     let mut rows = 0;
     for _ in 0..test_count!(40) {
         for packet in formats.iter().flat_map(Description::packet_types) {

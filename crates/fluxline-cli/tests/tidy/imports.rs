@@ -202,7 +202,7 @@ fn circles(sources: &[Source]) -> Vec<Vec<String>> {
 fn no_circle_of_imports_between_files_or_folders() {
     let all = super::sources();
     let mut problems = Vec::new();
-    for name in CLEAN {
+    for &name in CLEAN {
         let prefix = format!("crates/{name}/src/");
         let sources: Vec<Source> = all
             .iter()

@@ -59,6 +59,8 @@ pub(super) struct Template {
     sequence: Option<Sequence>,
     patches: Vec<Patch>,
     timestamp: Option<Timestamp>,
+    /// The start of time that the packets name \[ns since 1970\].
+    field_epoch_ns: u64,
     checksum: Option<Checksum>,
     ramp: Vec<u8>,
 }
@@ -108,10 +110,12 @@ impl Template {
             sequence: packet.sequence.clone(),
             patches: plan.patches(&bytes),
             timestamp: packet.timestamp.clone(),
+            field_epoch_ns: 0,
             checksum: checksum_of(packet, bytes.len()),
             ramp: (0..=u16::MAX).chain(0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
             bytes,
         };
+        template.find_field_epoch(description);
         template.read_back(description, packet, number, &plan)?;
         Ok(template)
     }
@@ -150,7 +154,7 @@ impl Template {
         let Some(stamp) = &self.timestamp else { return (0, 0) };
         let unix_ns = (start + since).as_ns();
         let ns = match stamp.epoch {
-            Epoch::Unix => unix_ns,
+            Epoch::Unix => unix_ns.saturating_sub(self.field_epoch_ns),
             Epoch::Tai => unix_ns.saturating_add(TAI_MINUS_UTC_S * 1_000_000_000),
             Epoch::Gps => (unix_ns.saturating_add(GPS_MINUS_UTC_S * 1_000_000_000))
                 .saturating_sub(GPS_EPOCH_S * 1_000_000_000),
@@ -163,6 +167,19 @@ impl Template {
         let (tick, per) = (u128::from(stamp.ns_numerator.max(1)), stamp.ns_denominator.max(1));
         let ticks = u128::from(rest) * u128::from(per) / tick;
         (seconds, ticks as u64)
+    }
+
+    /// Finds the start of time that the packets name: the time of one whose seconds are 0.
+    fn find_field_epoch(&mut self, description: &Description) {
+        if self.timestamp.as_ref().is_none_or(|stamp| stamp.field_epoch.is_none()) {
+            return;
+        }
+        let mut variables: Variables = [0; 10];
+        (variables[COUNT], variables[SEQUENCE]) =
+            (self.packets_per_fragment.into(), self.sequence_of(0));
+        // A packet that is rejected is reported when packets are read back.
+        let parsed = self.parse(description, &variables).ok();
+        self.field_epoch_ns = parsed.and_then(|parsed| parsed.sensor_time_ns).unwrap_or(0);
     }
 
     /// Reads packets with the description's program, and compares.

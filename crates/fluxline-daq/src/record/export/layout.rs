@@ -17,8 +17,9 @@ pub(super) fn tables(
     let mut plans: Vec<TablePlan> = run.plans().cloned().collect();
     plans.retain(|plan| long || plan.kind != TableKind::Records);
     for plan in plans.iter_mut().filter(|plan| long && plan.kind == TableKind::PacketType) {
-        let is_record =
-            |origin: &Origin| matches!(origin, Origin::Record(_) | Origin::RecordList(_));
+        let is_record = |origin: &Origin| {
+            matches!(origin, Origin::Record(_) | Origin::RecordList(_) | Origin::RecordSamples(_))
+        };
         plan.columns.retain(|column| !is_record(&column.origin));
     }
     if let Some(columns) = &config.selection.columns {

@@ -14,9 +14,10 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use fluxline_packet::columnar::{ByteStrings, ColumnValues, Content, Numbers, Presence};
 use fluxline_packet::decode::{Column, ColumnKind};
 
-/// Returns the Arrow type of a column's values.
+/// Returns the Arrow type of a column's values; of packed samples, that of one sample.
 pub(super) fn value_type(column: &Column) -> DataType {
-    match Numbers::of(column.kind, column.width_bits) {
+    let samples = column.packed.as_ref().map(Numbers::of_samples);
+    match samples.or_else(|| Numbers::of(column.kind, column.width_bits)) {
         Some(Numbers::U8(_)) => DataType::UInt8,
         Some(Numbers::U16(_)) => DataType::UInt16,
         Some(Numbers::U32(_)) => DataType::UInt32,
@@ -34,24 +35,43 @@ pub(super) fn value_type(column: &Column) -> DataType {
     }
 }
 
-/// Returns decoded values as an array.
-pub(super) fn values(column: ColumnValues, nullable: bool) -> Result<ArrayRef, ArrowError> {
+/// Returns decoded values as an array of a type; nulls only where the type's field has them.
+pub(super) fn values(
+    column: ColumnValues,
+    kind: &DataType,
+    nullable: bool,
+) -> Result<ArrayRef, ArrowError> {
     let nulls = if nullable { null_buffer(&column.presence) } else { None };
-    Ok(match column.content {
-        Content::Bytes(strings) => Arc::new(binary(strings, nulls)?),
-        Content::Numbers(numbers) => match numbers {
-            Numbers::U8(values) => primitive::<UInt8Type>(values, nulls)?,
-            Numbers::U16(values) => primitive::<UInt16Type>(values, nulls)?,
-            Numbers::U32(values) => primitive::<UInt32Type>(values, nulls)?,
-            Numbers::U64(values) => primitive::<UInt64Type>(values, nulls)?,
-            Numbers::I8(values) => primitive::<Int8Type>(values, nulls)?,
-            Numbers::I16(values) => primitive::<Int16Type>(values, nulls)?,
-            Numbers::I32(values) => primitive::<Int32Type>(values, nulls)?,
-            Numbers::I64(values) => primitive::<Int64Type>(values, nulls)?,
-            Numbers::F32(values) => primitive::<Float32Type>(values, nulls)?,
-            Numbers::F64(values) => primitive::<Float64Type>(values, nulls)?,
-        },
-    })
+    match column.content {
+        Content::Bytes(strings) => Ok(Arc::new(binary(strings, nulls)?)),
+        Content::Numbers(values) => numbers(values, nulls),
+        Content::Samples(arrays) => {
+            lists(numbers(arrays.samples, None)?, &arrays.ends, kind, nulls)
+        }
+    }
+}
+
+/// Returns packed samples as one array of numbers, whatever row they are in.
+pub(super) fn samples(column: ColumnValues) -> Result<ArrayRef, ArrowError> {
+    match column.content {
+        Content::Samples(arrays) => numbers(arrays.samples, None),
+        _ => Err(ArrowError::InvalidArgumentError("no packed samples".into())),
+    }
+}
+
+fn numbers(numbers: Numbers, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
+    match numbers {
+        Numbers::U8(values) => primitive::<UInt8Type>(values, nulls),
+        Numbers::U16(values) => primitive::<UInt16Type>(values, nulls),
+        Numbers::U32(values) => primitive::<UInt32Type>(values, nulls),
+        Numbers::U64(values) => primitive::<UInt64Type>(values, nulls),
+        Numbers::I8(values) => primitive::<Int8Type>(values, nulls),
+        Numbers::I16(values) => primitive::<Int16Type>(values, nulls),
+        Numbers::I32(values) => primitive::<Int32Type>(values, nulls),
+        Numbers::I64(values) => primitive::<Int64Type>(values, nulls),
+        Numbers::F32(values) => primitive::<Float32Type>(values, nulls),
+        Numbers::F64(values) => primitive::<Float64Type>(values, nulls),
+    }
 }
 
 fn primitive<T: ArrowPrimitiveType>(

@@ -1,12 +1,12 @@
 //! Decodes packets into the columns of one table.
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use fluxline_packet::columnar::{ByteStrings, ColumnValues, Columns, Wanted};
 use fluxline_packet::layout::{Layout, PacketType};
 
 use super::TableKind;
-use super::arrays::{binary, lists, null_buffer, values};
+use super::arrays::{binary, lists, null_buffer, samples, values};
 use super::common::CommonColumns;
 use super::plan::{ListValue, Origin, PlannedColumn, TablePlan, Wants, wanted};
 use super::rows::Packet;
@@ -181,16 +181,24 @@ impl Parts {
     fn array(&mut self, column: &PlannedColumn) -> Result<ArrayRef, ArrowError> {
         let field = &column.field;
         match &column.origin {
-            Origin::Header(id) => values(value(&mut self.header, *id)?, field.is_nullable()),
+            Origin::Header(id) => {
+                values(value(&mut self.header, *id)?, field.data_type(), field.is_nullable())
+            }
             Origin::HeaderList(of) => list(&mut self.header, of, column),
             Origin::Record(id) => {
-                let nullable = self.long && field.is_nullable() || entry_is_nullable(column);
-                let array = values(value(&mut self.records, *id)?, nullable)?;
+                let entry = if self.long { field.clone() } else { entry_of(column)? };
+                let (kind, nullable) = (entry.data_type(), entry.is_nullable());
+                let array = values(value(&mut self.records, *id)?, kind, nullable)?;
                 self.in_packets(array, column)
+            }
+            Origin::RecordSamples(of) => {
+                let array = samples(value(&mut self.records, of.value)?)?;
+                let ends = self.record_ends.iter().map(|end| end * of.per_record);
+                lists(array, &ends.collect::<Vec<_>>(), field.data_type(), None)
             }
             Origin::RecordList(of) if self.long => list(&mut self.records, of, column),
             Origin::RecordList(of) => {
-                let DataTypeOfEntry(entry) = DataTypeOfEntry::of(column)?;
+                let entry = entry_of(column)?;
                 let inner = PlannedColumn { field: entry, origin: column.origin.clone() };
                 let array = list(&mut self.records, of, &inner)?;
                 self.in_packets(array, column)
@@ -210,21 +218,12 @@ impl Parts {
     }
 }
 
-/// The field of a list column's entries.
-struct DataTypeOfEntry(arrow_schema::FieldRef);
-
-impl DataTypeOfEntry {
-    fn of(column: &PlannedColumn) -> Result<DataTypeOfEntry, ArrowError> {
-        use arrow_schema::DataType::{FixedSizeList, List};
-        match column.field.data_type() {
-            List(entry) | FixedSizeList(entry, _) => Ok(DataTypeOfEntry(entry.clone())),
-            _ => Err(missing("a list")),
-        }
+/// Returns the field of a list column's entries.
+fn entry_of(column: &PlannedColumn) -> Result<FieldRef, ArrowError> {
+    match column.field.data_type() {
+        DataType::List(entry) | DataType::FixedSizeList(entry, _) => Ok(entry.clone()),
+        _ => Err(missing("a list")),
     }
-}
-
-fn entry_is_nullable(column: &PlannedColumn) -> bool {
-    DataTypeOfEntry::of(column).is_ok_and(|DataTypeOfEntry(entry)| entry.is_nullable())
 }
 
 fn value(columns: &mut Option<Columns>, id: usize) -> Result<ColumnValues, ArrowError> {
@@ -241,7 +240,8 @@ fn list(
     let list = columns.lists.get_mut(of.list).ok_or_else(|| missing("a list"))?;
     let entries = list.entries.values.get_mut(of.value).and_then(Option::take);
     let entries = entries.ok_or_else(|| missing("a list's value"))?;
-    let array = values(entries, entry_is_nullable(column))?;
+    let entry = entry_of(column)?;
+    let array = values(entries, entry.data_type(), entry.is_nullable())?;
     let nulls = null_buffer(&list.presence).filter(|_| column.field.is_nullable());
     lists(array, &list.ends, column.field.data_type(), nulls)
 }

@@ -129,6 +129,7 @@ pub(super) fn allowed(layout: &Layout, id: usize) -> String {
 
 /// Returns the start of a packet type's time.
 pub(super) fn epoch(packet: &PacketType) -> &'static str {
+    // A start of time that packets name is added to their times: these count from 1970.
     match packet.timestamp.as_ref().map(|time| time.epoch) {
         None => "",
         Some(Epoch::Unix) => "1970-01-01 UTC",

@@ -34,10 +34,21 @@ pub(crate) enum Origin {
     HeaderList(ListValue),
     Record(usize),
     RecordList(ListValue),
+    /// Packed samples that fill all records: one array of them in the packet's row.
+    RecordSamples(RecordSamples),
     /// The payload's bytes, where the description has no records.
     Payload,
     /// A column of the tables `events` and `packets`.
     Recorded,
+}
+
+/// Packed samples that are all that records have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordSamples {
+    /// Number of the value in the record's layout.
+    pub value: usize,
+    /// Samples of a record.
+    pub per_record: usize,
 }
 
 /// A value of the entries of a list.
@@ -212,10 +223,13 @@ impl<'a> Planner<'a> {
         let mut columns = self.header_columns(&mut names);
         let per_packet = self.records_per_packet();
         match self.records() {
-            Some(records) => {
-                let own = self.record_columns(records, &mut names);
-                columns.extend(own.into_iter().map(|column| in_list(column, per_packet)));
-            }
+            Some(records) => match self.sample_column(records, &mut names) {
+                Some(samples) => columns.push(samples),
+                None => {
+                    let own = self.record_columns(records, &mut names);
+                    columns.extend(own.into_iter().map(|column| in_list(column, per_packet)));
+                }
+            },
             None => {
                 let label = Label::new(
                     names.take([PAYLOAD, PACKET_PAYLOAD].map(str::to_owned)),
@@ -288,7 +302,8 @@ impl<'a> Planner<'a> {
                 .describing(column)
                 .with(KEY_ROLE, &roles(packet, id))
                 .with(KEY_ALLOWED, &allowed(layout, id));
-            let field = Arc::new(label.field(value_type(column), layout.values[id].conditional));
+            let kind = column_type(column, &layouts, id);
+            let field = Arc::new(label.field(kind, layout.values[id].conditional));
             columns.push(PlannedColumn { field, origin: Origin::Header(id) });
         }
         let prefix = format!("{}_", packet.name.replace('-', "_"));
@@ -307,11 +322,35 @@ impl<'a> Planner<'a> {
                 .describing(column)
                 .with(KEY_ALLOWED, &allowed(&records.layout, id));
             let nullable = records.layout.values[id].conditional;
-            let field = Arc::new(label.field(value_type(column), nullable));
+            let field = Arc::new(label.field(column_type(column, &layouts, id), nullable));
             columns.push(PlannedColumn { field, origin: Origin::Record(id) });
         }
         columns.extend(list_columns(&layouts, Part::Record, &prefix, names));
         columns
+    }
+
+    /// Returns the column of packed samples, where records are nothing else.
+    fn sample_column(&self, records: &Records, names: &mut Names) -> Option<PlannedColumn> {
+        let layouts: Vec<&Layout> = self
+            .variants
+            .iter()
+            .filter_map(|packet| packet.records.as_ref())
+            .filter(|records| records.bytes.constant().is_some())
+            .map(|records| &records.layout)
+            .collect();
+        let columns = merged(&layouts);
+        let ([column], 0) = (columns.as_slice(), records.layout.lists().count()) else {
+            return None;
+        };
+        let all = layouts.len() == self.variants.len();
+        let per_record = fixed_samples(column, &layouts, 0).filter(|_| all)?;
+        let prefixed = format!("{}_{}", records.name.replace('-', "_"), column.name);
+        let label = Label::new(names.take([column.name.clone(), prefixed]), Part::Record)
+            .describing(column);
+        let field = Arc::new(label.field(value_type(column), false));
+        let origin = Origin::RecordSamples(RecordSamples { value: 0, per_record });
+        let length = self.records_per_packet().map(|records| records * per_record);
+        Some(in_list(PlannedColumn { field, origin }, length))
     }
 
     /// Returns the number of records in every packet, where all variants agree on one.
@@ -335,7 +374,11 @@ pub(crate) fn wanted(plan: &TablePlan, layouts: &[&Layout], part: Wants) -> Want
             Wants::Header => Origin::Header(id),
             Wants::Records => Origin::Record(id),
         };
-        if !origins().any(|origin| *origin == value) {
+        let samples = |origin: &Origin| {
+            matches!(
+            (origin, part), (Origin::RecordSamples(of), Wants::Records) if of.value == id)
+        };
+        if !origins().any(|origin| *origin == value || samples(origin)) {
             *column = None;
         }
     }
@@ -362,6 +405,34 @@ pub(crate) fn wanted(plan: &TablePlan, layouts: &[&Layout], part: Wants) -> Want
 pub(crate) enum Wants {
     Header,
     Records,
+}
+
+/// Returns the type of a value's column: of packed samples, a list.
+fn column_type(column: &Column, layouts: &[&Layout], id: usize) -> DataType {
+    let kind = value_type(column);
+    if column.packed.is_none() {
+        return kind;
+    }
+    let entry = Arc::new(Field::new("item", kind, false));
+    match fixed_samples(column, layouts, id).and_then(|count| i32::try_from(count).ok()) {
+        Some(count) => DataType::FixedSizeList(entry, count),
+        None => DataType::List(entry),
+    }
+}
+
+/// Returns the number of packed samples of a value, where it is the same in every row.
+fn fixed_samples(column: &Column, layouts: &[&Layout], id: usize) -> Option<usize> {
+    let packed = column.packed?;
+    let count = |layout: &&Layout| {
+        let fluxline_packet::layout::Origin::Word { item } = layout.values[id].origin else {
+            return None;
+        };
+        let item = &layout.items[item];
+        let fixed = matches!(item.place, FieldOffset::Fixed(_)) && item.when.is_none();
+        item.fixed_bytes().filter(|_| fixed).map(|bytes| packed.samples_in(bytes as usize))
+    };
+    let first = layouts.first().and_then(count)?;
+    layouts.iter().all(|layout| count(layout) == Some(first)).then_some(first)
 }
 
 /// Returns the columns of layouts that differ in parameters only: each as wide as the widest.
