@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 venv="$PWD/target/venv"
-tools=(maturin pytest mypy)
-installed() { "$venv/bin/python" -c 'import maturin, pytest, mypy, numpy, pyarrow' 2>/dev/null; }
+tools=(maturin pytest mypy matplotlib numba cffi)
+installed() { "$venv/bin/python" -c 'import maturin, pytest, mypy, matplotlib, numba, cffi, numpy, pyarrow' 2>/dev/null; }
 if ! installed; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet --disable-pip-version-check numpy pyarrow "${tools[@]}"

@@ -83,6 +83,11 @@ impl Schema {
         Ok(all)
     }
 
+    /// Returns a batch without rows.
+    fn empty(&self) -> Batch {
+        Batch::new(RecordBatch::new_empty(Arc::clone(&self.schema)))
+    }
+
     fn __len__(&self) -> usize {
         self.schema.fields().len()
     }
@@ -178,10 +183,10 @@ pub struct Parts {
     dtype: String,
     /// Values in each row of a list, where all rows have as many.
     width: Option<usize>,
-    /// Where each row begins, and the last one ends; of lists alone.
-    offsets: Option<Vec<i64>>,
-    /// The rows without a value.
-    nulls: Option<Vec<bool>>,
+    /// Where each row begins, and the last one ends; int64, of lists alone.
+    offsets: Option<Values>,
+    /// A true byte for each row without a value; None: all have one.
+    nulls: Option<Values>,
     /// The texts, of a column of text alone.
     texts: Option<Vec<Option<String>>>,
 }
@@ -202,7 +207,8 @@ impl Parts {
         let nulls = column
             .nulls()
             .filter(|nulls| nulls.null_count() > 0)
-            .map(|nulls| nulls.iter().map(|is_valid| !is_valid).collect());
+            .map(|nulls| nulls.iter().map(|is_valid| u8::from(!is_valid)).collect::<Vec<u8>>())
+            .map(|nulls| Values::new(Buffer::from_vec(nulls)));
         if let Some(texts) = texts(column) {
             return Ok(Parts { texts: Some(texts), ..Parts::none() });
         }
@@ -238,8 +244,9 @@ impl Parts {
         let mut widths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
         let width = widths.next().filter(|first| widths.all(|width| width == *first));
         let width = width.and_then(|width| usize::try_from(width).ok());
-        let offsets = offsets.into_iter().map(|at| at - first).collect();
-        Ok(Parts { values, dtype, width, offsets: Some(offsets), ..Parts::none() })
+        let offsets: Vec<i64> = offsets.into_iter().map(|at| at - first).collect();
+        let offsets = Some(Values::new(Buffer::from_vec(offsets)));
+        Ok(Parts { values, dtype, width, offsets, ..Parts::none() })
     }
 }
 

@@ -191,19 +191,19 @@ impl Memory {
 
     /// Returns a NumPy array of the bytes, without a copy: numpy.frombuffer(region, dtype, count,
     /// offset). Its elements change when a peer writes them.
-    #[pyo3(signature = (dtype = None, *, offset = 0, count = -1))]
+    #[pyo3(signature = (dtype = None, *, offset = 0, count = None))]
     fn array<'py>(
         slf: &Bound<'py, Self>,
         dtype: Option<Bound<'py, PyAny>>,
         offset: u64,
-        count: i64,
+        count: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         slf.get().bytes()?;
         let numpy = py.import("numpy")?;
         let options = PyDict::new(py);
         options.set_item("dtype", dtype.map_or_else(|| numpy.getattr("uint8"), Ok)?)?;
-        options.set_item("count", count)?;
+        options.set_item("count", count.unwrap_or(-1))?;
         options.set_item("offset", offset)?;
         let array = numpy.call_method("frombuffer", (slf,), Some(&options));
         array.map_err(|error| match error.is_instance_of::<PyBufferError>(py) {

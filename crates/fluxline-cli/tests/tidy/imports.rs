@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates without circles.
-const CLEAN: [&str; 13] = [
+const CLEAN: [&str; 14] = [
     "fluxline",
     "fluxline-bench",
     "fluxline-c",
@@ -15,6 +15,7 @@ const CLEAN: [&str; 13] = [
     "fluxline-daq",
     "fluxline-doctor",
     "fluxline-packet",
+    "fluxline-python",
     "fluxline-report",
     "fluxline-run",
     "fluxline-serve",

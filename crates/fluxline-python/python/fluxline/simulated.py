@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from fluxline import _fluxline
 from fluxline.errors import InputError
@@ -98,12 +99,12 @@ def _value(key: str, value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value).replace("\x7f", "\\u007f")
-    if hasattr(value, "item") and not isinstance(value, (list, tuple)):
-        value = value.item() if getattr(value, "size", 1) == 1 else value.tolist()
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else {math.inf: "inf"}.get(value, "nan")
+        return repr(value)
     if isinstance(value, Mapping):
         inner = ", ".join(f"{_key(name)} = {_value(key, of)}" for name, of in value.items())
         return f"{{ {inner} }}"

@@ -6,13 +6,14 @@ without a copy. None of them is needed: numpy() makes arrays by itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxline._fluxline import Batch, Batches, Parts, Schema
+from fluxline._fluxline import Batch, Batches, Schema, Values
 from fluxline.errors import Error, InputError
 
 
@@ -86,7 +87,7 @@ class Table:
         """
         parts = [batch_numpy(batch, column) for batch in self]
         if not parts:
-            return self._empty(column)
+            return batch_numpy(self._schema.empty(), column)
         if len({part.shape[1:] for part in parts}) > 1:
             lengths = sorted(part.shape[1] for part in parts)
             raise InputError(
@@ -95,7 +96,9 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         is_masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
-        return np.ma.concatenate(parts) if is_masked else np.concatenate(parts)
+        concatenate: Any = np.ma.concatenate if is_masked else np.concatenate
+        whole: npt.NDArray[Any] = concatenate(parts)
+        return whole
 
     def ragged(self, column: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the values of a list column and the offsets of its rows.
@@ -103,29 +106,24 @@ class Table:
         Row i is values[offsets[i]:offsets[i + 1]].
         """
         values, offsets, end = [], [np.zeros(1, np.int64)], 0
-        for batch in self:
+        for batch in itertools.chain([self._schema.empty()], self):
             parts = batch.parts(column)
             if parts.offsets is None:
                 raise InputError(f"column {column!r} is no list; use numpy()")
-            of_batch = np.asarray(parts.offsets, np.int64)
-            values.append(_values(parts))
+            of_batch = _view(parts.offsets, np.int64)
+            values.append(_view(parts.values, parts.dtype))
             offsets.append(of_batch[1:] + end)
             end += int(of_batch[-1])
-        if not values:
-            return np.empty(0), offsets[0]
         return np.concatenate(values), np.concatenate(offsets)
-
-    def _empty(self, column: str) -> npt.NDArray[Any]:
-        if column not in self.columns:
-            raise InputError(f"the table has no column {column!r}; it has {self.columns}")
-        return np.empty(0)
 
     def __repr__(self) -> str:
         return f"Table({self.name!r}: {', '.join(self.columns)})"
 
 
-def _values(parts: Parts) -> npt.NDArray[Any]:
-    return np.frombuffer(parts.values, np.dtype(parts.dtype))
+def _view(values: Values, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    memory: Any = values  # it has the buffer protocol, which has no type before 3.12
+    view: npt.NDArray[Any] = np.frombuffer(memory, np.dtype(dtype))
+    return view
 
 
 def batch_numpy(batch: Batch, column: str) -> npt.NDArray[Any]:
@@ -133,12 +131,14 @@ def batch_numpy(batch: Batch, column: str) -> npt.NDArray[Any]:
     parts = batch.parts(column)
     if parts.texts is not None:
         return np.array(parts.texts)
-    values = _values(parts)
-    if parts.width is None and parts.offsets is not None and len(batch):
-        lengths = np.diff(np.asarray(parts.offsets, np.int64))
+    values = _view(parts.values, parts.dtype)
+    if parts.offsets is None and parts.width is None:
+        if parts.nulls is None:
+            return values
+        return np.ma.array(values, mask=_view(parts.nulls, np.bool_))
+    if parts.width is None and len(batch):
+        lengths = np.diff(_view(parts.offsets, np.int64)) if parts.offsets else np.zeros(1)
         raise InputError(
             f"the rows of {column!r} have {lengths.min()} to {lengths.max()} values; use ragged()"
         )
-    if parts.nulls is not None:
-        values = np.ma.array(values, mask=parts.nulls)
-    return values if parts.width is None else values.reshape(len(batch), parts.width)
+    return values.reshape(len(batch), parts.width or 0)

@@ -252,6 +252,11 @@ impl Core {
         Ok(turned?)
     }
 
+    /// Ends an attempt to connect. A connection that is there already stays, as a completion.
+    pub fn abandon_connect(&mut self, attempt: u64) {
+        self.connectors.remove(&attempt);
+    }
+
     /// Returns the moment after some seconds of the link's time; none: never.
     pub fn after(&self, seconds: Option<f64>) -> Option<Moment> {
         seconds.map(|seconds| self.fabric.now() + span(seconds))

@@ -41,7 +41,7 @@ impl Node {
                 Ok(Py::new(py, Endpoint::new(shared, id, Some(peer)))?.into_any())
             }))))
         };
-        Ok(Work::new("the connection", step))
+        Ok(Work::new("the connection", step).or_else(move |core| core.abandon_connect(attempt)))
     }
 
     fn accepting() -> Work {
@@ -249,15 +249,21 @@ impl Node {
     ) -> PyResult<Receiver> {
         let name = Name::parse(name).map_err(Fault::from)?;
         let plan = RingPlan::new(name, Key(key), slots, slot_bytes);
-        let number = self.shared.with(py, |core| {
-            let ring = RingReceiver::open(&mut *core.fabric, &plan)?;
-            Ok(core.rings.add_receiver(ring))
+        // The memory of a large ring takes a while.
+        let number = py.detach(|| {
+            self.shared.with_detached(|core| {
+                let ring = RingReceiver::open(&mut *core.fabric, &plan)?;
+                Ok(core.rings.add_receiver(ring))
+            })
         })?;
         Ok(Receiver::new(&self.shared, number))
     }
 
     /// Opens the sending end of a peer's push ring, and waits until the peer has let it in.
-    #[pyo3(signature = (peer, name, key, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (peer, name, key, *, timeout = Some(10.0)),
+        text_signature = "($self, peer, name, key, *, timeout=10.0)"
+    )]
     fn sender(
         &self,
         py: Python<'_>,

@@ -112,7 +112,10 @@ impl Endpoint {
     }
 
     /// Imports the peer's region of that name, with the key that its owner gave it.
-    #[pyo3(signature = (name, key, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (name, key, *, timeout = Some(10.0)),
+        text_signature = "($self, name, key, *, timeout=10.0)"
+    )]
     fn import_region(
         &self,
         py: Python<'_>,
@@ -129,7 +132,10 @@ impl Endpoint {
     }
 
     /// Sends a message into the buffer that the peer posted next, and waits until it is there.
-    #[pyo3(signature = (data, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (data, *, timeout = Some(10.0)),
+        text_signature = "($self, data, *, timeout=10.0)"
+    )]
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
         let data = Input::of("data", data)?;
         let complete_at = Some(Level::Placed);
@@ -158,7 +164,10 @@ impl Endpoint {
     }
 
     /// Receives the next message into an own region, and returns its length.
-    #[pyo3(signature = (region, offset, count, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (region, offset, count, *, timeout = Some(10.0)),
+        text_signature = "($self, region, offset, count, *, timeout=10.0)"
+    )]
     fn receive(
         &self,
         py: Python<'_>,
@@ -171,7 +180,10 @@ impl Endpoint {
     }
 
     /// Waits until all earlier work of this connection is placed.
-    #[pyo3(signature = (*, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (*, timeout = Some(10.0)),
+        text_signature = "($self, *, timeout=10.0)"
+    )]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let work = self.posted(py, "the flush", Posted::Flush, nothing)?;
         finish(py, &self.shared, work, timeout).map(|_| ())
@@ -282,7 +294,10 @@ impl Remote {
     /// Writes an array into the region; it may be changed at once. With `notify`, the owner gets
     /// this value after the bytes are in place. With `tag`, a completion follows. A full queue is
     /// waited for.
-    #[pyo3(signature = (data, offset = 0, *, notify = None, tag = None, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (data, offset = 0, *, notify = None, tag = None, timeout = Some(10.0)),
+        text_signature = "($self, data, offset=0, *, notify=None, tag=None, timeout=10.0)"
+    )]
     fn put(
         &self,
         py: Python<'_>,
@@ -300,7 +315,10 @@ impl Remote {
     }
 
     /// Reads into an own region, and waits until the bytes are there.
-    #[pyo3(signature = (into, *, offset = 0, into_offset = 0, count = None, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (into, *, offset = 0, into_offset = 0, count = None, timeout = Some(10.0)),
+        text_signature = "($self, into, *, offset=0, into_offset=0, count=None, timeout=10.0)"
+    )]
     fn get(
         &self,
         py: Python<'_>,
@@ -328,7 +346,10 @@ impl Remote {
     }
 
     /// Adds to a word of the region, and returns the old value.
-    #[pyo3(signature = (offset, add = 1, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (offset, add = 1, *, timeout = Some(10.0)),
+        text_signature = "($self, offset, add=1, *, timeout=10.0)"
+    )]
     fn fetch_add(
         &self,
         py: Python<'_>,
@@ -348,7 +369,10 @@ impl Remote {
     }
 
     /// Replaces a word of the region if it is `expected`, and returns the old value.
-    #[pyo3(signature = (offset, expected, desired, *, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (offset, expected, desired, *, timeout = Some(10.0)),
+        text_signature = "($self, offset, expected, desired, *, timeout=10.0)"
+    )]
     fn compare_swap(
         &self,
         py: Python<'_>,

@@ -135,7 +135,10 @@ impl Sender {
 impl Sender {
     /// Copies a record into the ring, and waits while it has no room. The receiver sees it after
     /// `publish`, or when a batch is full. The records of a ring all have a time stamp, or none.
-    #[pyo3(signature = (data, *, stamp = None, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (data, *, stamp = None, timeout = Some(10.0)),
+        text_signature = "($self, data, *, stamp=None, timeout=10.0)"
+    )]
     fn push(
         &self,
         py: Python<'_>,
@@ -149,7 +152,10 @@ impl Sender {
     }
 
     /// Pushes each row of a two-dimensional array as a record, and publishes them.
-    #[pyo3(signature = (rows, *, stamp = None, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (rows, *, stamp = None, timeout = Some(10.0)),
+        text_signature = "($self, rows, *, stamp=None, timeout=10.0)"
+    )]
     fn push_rows(
         &self,
         py: Python<'_>,
@@ -180,7 +186,10 @@ impl Sender {
     }
 
     /// Publishes the rest, waits until it is in the receiver's memory, and ends the sender.
-    #[pyo3(signature = (*, timeout = Some(10.0)))]
+    #[pyo3(
+        signature = (*, timeout = Some(10.0)),
+        text_signature = "($self, *, timeout=10.0)"
+    )]
     fn finish(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let number = self.number;
         let step = move |core: &mut Core| {

@@ -65,14 +65,17 @@ impl Work {
         Work { abandon: Some(Box::new(abandon)), ..self }
     }
 
-    /// Drives the node and looks for the value.
+    /// Drives the node and looks for the value. Errors end the work.
     fn turn(&mut self, core: &mut Core) -> Result<Option<Value>, Fault> {
         core.drive();
-        let value = (self.step)(core)?;
-        if value.is_none() {
-            core.check_room()?;
+        let value = match (self.step)(core) {
+            Ok(None) => core.check_room().map(|()| None),
+            found => found,
+        };
+        if value.is_err() {
+            self.end(core);
         }
-        Ok(value)
+        value
     }
 
     /// Sleeps until there may be a value, for a slice at most.
@@ -167,6 +170,13 @@ impl Task {
 
     fn put(&self, new: State) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // At the end of the interpreter nobody waits for the node's other work either.
+        Python::try_attach(|py| self.cancel(py));
     }
 }
 
