@@ -114,7 +114,7 @@ pub struct FluxlinePacket {
     pub packet_type: u32,
 }
 
-// The filter's rows are passed as they are.
+// The filter's rows are passed unchanged.
 const _: () = {
     assert!(size_of::<FluxlineEvent>() == size_of::<CompiledEvent>());
     assert!(size_of::<FluxlinePacket>() == size_of::<CompiledPacket>());

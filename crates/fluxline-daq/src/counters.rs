@@ -168,7 +168,8 @@ fluxline_core::counters! {
     #[serde(default)]
     pub struct FilterCounters {
         events_kept [Sum "event"] "Events that the filter kept" => "";
-        events_filtered [Sum "event"] "Events that the filter rejected; they are not recorded" => "";
+        events_filtered [Sum "event"] "Events that the filter rejected; they are not recorded"
+            => "";
         events_undecided [Sum "event"]
             "Events on which the filter failed; kept, with `filter: no decision` in `missing`"
             => "The notes have the first error. Correct the filter.";

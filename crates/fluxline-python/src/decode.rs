@@ -37,7 +37,7 @@ struct Wanted {
     columns: Option<Vec<String>>,
 }
 
-/// A decoder that knows so many sources.
+/// A decoder that knows the sources below a number.
 struct Reader {
     sources: u32,
     batches: TypedBatches,

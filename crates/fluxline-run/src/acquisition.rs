@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
 use fluxline_core::Moment;
+use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_daq::pipeline::Pipeline;
@@ -118,12 +119,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     };
     let folder = recorder.as_ref().map(|recorder| recorder.folder().clone());
     let monitor = Monitor::default();
-    let traffic: Vec<_> = inputs.iter().map(|input| input.expected).collect();
-    let warnings = inputs.iter().flat_map(|input| {
-        input.warnings.iter().map(|warning| format!("source `{}`: {warning}", input.name))
-    });
-    let limits = limits::too_small(&experiment, &traffic, &builder);
-    warnings.chain(limits).for_each(|sentence| monitor.note(Some(sentence)));
+    note_warnings(&experiment, &inputs, &builder, &monitor);
     let plan = Plan {
         name: experiment.name.clone(),
         inputs: inputs.iter().map(PlannedInput::of).collect(),
@@ -144,8 +140,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let watched = watched.collect();
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
-    let filters = expression.map(|of| Box::new(of) as Box<dyn Filter>).into_iter();
-    let filter = FilterStage::new(filters.chain(options.filter).collect());
+    let filter = FilterStage::of(expression, options.filter);
     let subscribers = Subscribers::default();
     let sink = SinkStage::new(sink);
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
@@ -173,6 +168,21 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         clock: host::clock(),
         host,
     })
+}
+
+/// Keeps what the inputs and the limits warn of.
+fn note_warnings(
+    experiment: &Experiment,
+    inputs: &[OpenInput],
+    builder: &BuilderConfig,
+    monitor: &Monitor,
+) {
+    let traffic: Vec<_> = inputs.iter().map(|input| input.expected).collect();
+    let warnings = inputs.iter().flat_map(|input| {
+        input.warnings.iter().map(|warning| format!("source `{}`: {warning}", input.name))
+    });
+    let limits = limits::too_small(experiment, &traffic, builder);
+    warnings.chain(limits).for_each(|sentence| monitor.note(Some(sentence)));
 }
 
 /// Checks that the caller pushes the packets of sources that need it.

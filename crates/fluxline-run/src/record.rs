@@ -1,4 +1,5 @@
-//! The stage of filter, recorder and subscribers, its thread, and the batches that circulate between it and the readout.
+//! The stage of filter, recorder and subscribers, its thread, and the batches that circulate
+//! between it and the readout.
 //!
 //! A fixed number of batches exists; the readout fills one, the recorder writes it and returns it
 //! empty. A batch ends with a whole event, so it may be larger than configured; therefore the bytes

@@ -3,7 +3,9 @@
 //! demonstrates: register -> export -> import -> put with notify, in both directions.
 //!
 //!     cargo run --release -p fluxline --example control_loop
-//!     cargo run --release -p fluxline --example control_loop udp://127.0.0.1:47920 udp://127.0.0.1:47921
+//!
+//! With two URLs, of the controller and the plant, it runs on any link: `udp://127.0.0.1:47920
+//! udp://127.0.0.1:47921`.
 //!
 //! A plant puts samples into a region of the controller, which puts a correction for each into a
 //! region of the plant. Both are threads that poll; without a core for each, the scheduler decides

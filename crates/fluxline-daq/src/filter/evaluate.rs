@@ -1,13 +1,12 @@
 //! Evaluates a compiled expression over one event.
 
-use std::cmp::Ordering;
-
 use fluxline_packet::decode;
 
 use super::compile::{Compiled, Expression, OverPackets, OverSamples, TypePlan};
 use super::load::Access;
 use super::names::{Aggregate, EventName, PacketName};
-use super::sweep;
+use super::sum::Sum;
+use super::sweep::{self, Packed};
 use super::value::{NO_TEXT, Value};
 use super::{KeepExpression, KnownSource};
 use crate::event::{EventView, PacketRow};
@@ -120,7 +119,7 @@ fn operate(
 }
 
 /// A packet of an event.
-pub(super) struct PacketScope<'a> {
+struct PacketScope<'a> {
     event: &'a EventScope<'a>,
     row: &'a PacketRow,
     bytes: &'a [u8],
@@ -150,27 +149,28 @@ impl Sample<'_> {
 }
 
 impl<'a> PacketScope<'a> {
+    /// Returns its samples as they lie in its bytes.
+    fn packed(&self) -> Packed<'_> {
+        let (fields, sample_bytes) = (self.plan.fields.as_slice(), self.plan.sample_bytes);
+        Packed { payload: self.payload(), sample_bytes, fields }
+    }
+
     /// Returns the payload: the bytes of the samples.
-    pub fn payload(&self) -> &'a [u8] {
+    fn payload(&self) -> &'a [u8] {
         let start = self.row.payload_start as usize;
         let payload = self.bytes.get(start..).unwrap_or_default();
         payload.get(..self.row.payload_bytes as usize).unwrap_or(payload)
     }
 
     /// Returns the place of a field.
-    pub fn access(&self, field: usize) -> Option<Access> {
+    fn access(&self, field: usize) -> Option<Access> {
         self.plan.fields[field]
-    }
-
-    /// Returns the size of every sample, where it is fixed \[byte\].
-    pub fn sample_bytes(&self) -> Option<usize> {
-        self.plan.sample_bytes
     }
 
     /// Adds the packet, or each of its samples; returns true when a value of them was true.
     fn add_to(&self, of: &OverPackets, sum: &mut Sum) -> bool {
         let before = std::mem::take(&mut sum.any_true);
-        if !(of.inner.is_empty() && sweep::add(self, &of.body, sum)) {
+        if !(of.inner.is_empty() && sweep::add(&self.packed(), &of.body, sum)) {
             let header = self.header(&of.needed);
             let inner = of.inner.iter().map(|inner| self.over_samples(inner, &header)).collect();
             let values = PacketValues { packet: self, inner, header };
@@ -183,7 +183,7 @@ impl<'a> PacketScope<'a> {
 
     fn over_samples(&self, of: &OverSamples, header: &[decode::Value<'a>]) -> Value {
         let mut sum = Sum::new(of.aggregate);
-        if !sweep::add(self, &of.body, &mut sum) {
+        if !sweep::add(&self.packed(), &of.body, &mut sum) {
             let header = header.to_vec();
             let values = PacketValues { packet: self, inner: Vec::new(), header };
             values.add_each(&of.fields, &of.body, &mut sum);
@@ -225,7 +225,7 @@ impl PacketValues<'_> {
         }
         let payload = self.packet.payload();
         let is_decoded = accesses().any(|of| matches!(of, Access::DecodedSample(_)));
-        match self.packet.sample_bytes() {
+        match self.packet.plan.sample_bytes {
             Some(bytes) if !is_decoded => {
                 for bytes in payload.chunks_exact(bytes) {
                     sum.add(self.value(body, Sample { bytes, decoded: &[] }));
@@ -277,105 +277,4 @@ impl PacketValues<'_> {
             None => Value::Absent,
         }
     }
-}
-
-/// Collects the values of an aggregate.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sum {
-    aggregate: Aggregate,
-    /// The sum or the extreme so far.
-    so_far: Value,
-    /// Values that are numbers, or that are true for `count`.
-    count: u64,
-    any_true: bool,
-    all_true: bool,
-}
-
-impl Sum {
-    pub fn new(aggregate: Aggregate) -> Sum {
-        let so_far = match aggregate {
-            Aggregate::Sum | Aggregate::Mean => Value::Integer(0),
-            _ => Value::Absent,
-        };
-        Sum { aggregate, so_far, count: 0, any_true: false, all_true: true }
-    }
-
-    /// Adds one value.
-    #[inline]
-    pub fn add(&mut self, value: Value) {
-        match self.aggregate {
-            Aggregate::Any | Aggregate::All | Aggregate::Count | Aggregate::Sources => {
-                self.add_truths(1, u64::from(value.is_true()));
-            }
-            Aggregate::Minimum => self.so_far = self.so_far.extreme(value, Ordering::Less),
-            Aggregate::Maximum => self.so_far = self.so_far.extreme(value, Ordering::Greater),
-            Aggregate::Sum | Aggregate::Mean => {
-                if value != Value::Absent {
-                    let add = fluxline_packet::expression::Binary::Add;
-                    self.so_far = Value::binary(add, self.so_far, value);
-                    self.count += 1;
-                }
-            }
-        }
-    }
-
-    /// Adds `of` truth values, of which `count` are true.
-    pub fn add_truths(&mut self, of: u64, count: u64) {
-        self.count += count;
-        self.any_true |= count > 0;
-        self.all_true &= count == of;
-    }
-
-    /// Adds `count` numbers with this sum, least and greatest.
-    pub fn add_numbers(&mut self, numbers: &Numbers) {
-        match self.aggregate {
-            _ if numbers.count == 0 => {}
-            Aggregate::Minimum => self.add(Value::Integer(numbers.least)),
-            Aggregate::Maximum => self.add(Value::Integer(numbers.greatest)),
-            Aggregate::Sum | Aggregate::Mean => {
-                self.add(Value::Integer(numbers.sum));
-                self.count += numbers.count - 1;
-            }
-            _ => self.add_truths(numbers.count, numbers.count - numbers.zeros),
-        }
-    }
-
-    /// Returns true for the aggregates that ask if values are true.
-    pub fn is_of_truths(&self) -> bool {
-        use Aggregate::{All, Any, Count, Sources};
-        matches!(self.aggregate, Any | All | Count | Sources)
-    }
-
-    /// Returns true when more values do not change the result.
-    fn is_decided(&self) -> bool {
-        match self.aggregate {
-            Aggregate::Any => self.any_true,
-            Aggregate::All => !self.all_true,
-            _ => false,
-        }
-    }
-
-    fn value(&self) -> Value {
-        match self.aggregate {
-            Aggregate::Any => Value::of_bool(self.any_true),
-            Aggregate::All => Value::of_bool(self.all_true),
-            Aggregate::Count | Aggregate::Sources => Value::Integer(self.count.into()),
-            Aggregate::Mean if self.count == 0 => Value::Absent,
-            Aggregate::Mean => match self.so_far.float() {
-                Some(sum) => Value::Float(sum / self.count as f64),
-                None => Value::Absent,
-            },
-            Aggregate::Sum | Aggregate::Minimum | Aggregate::Maximum => self.so_far,
-        }
-    }
-}
-
-/// Integers in short.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
-    pub count: u64,
-    pub zeros: u64,
-    pub sum: i128,
-    pub least: i128,
-    pub greatest: i128,
 }

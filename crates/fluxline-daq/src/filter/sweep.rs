@@ -5,13 +5,23 @@ use fluxline_packet::expression::Binary;
 use fluxline_packet::model::ByteOrder;
 
 use super::compile::Expression;
-use super::evaluate::{Numbers, PacketScope, Sum};
 use super::load::Access;
+use super::sum::{Numbers, Sum};
 use super::value::Value;
+
+/// The samples of a packet as they lie in its bytes.
+pub(super) struct Packed<'a> {
+    /// The bytes of all samples.
+    pub payload: &'a [u8],
+    /// Size of every sample, where it is fixed \[byte\].
+    pub sample_bytes: Option<usize>,
+    /// The places of the fields that the expression names, by number.
+    pub fields: &'a [Option<Access>],
+}
 
 /// Adds all samples of a packet to an aggregate, if its body is simple enough; returns false, and
 /// adds nothing, if not.
-pub(super) fn add(packet: &PacketScope<'_>, body: &Expression, sum: &mut Sum) -> bool {
+pub(super) fn add(packet: &Packed<'_>, body: &Expression, sum: &mut Sum) -> bool {
     let (field, limit) = match body {
         Expression::Field(field) => (*field, None),
         Expression::Binary(operator, left, right) => match (&**left, &**right) {
@@ -24,14 +34,14 @@ pub(super) fn add(packet: &PacketScope<'_>, body: &Expression, sum: &mut Sum) ->
         },
         _ => return false,
     };
-    let (Some(Access::Sample(field)), Some(bytes)) = (packet.access(field), packet.sample_bytes())
+    let (Some(Access::Sample(field)), Some(bytes)) = (packet.fields[field], packet.sample_bytes)
     else {
         return false;
     };
     if !field.is_whole_integer() {
         return false;
     }
-    let samples = packet.payload().chunks_exact(bytes);
+    let samples = packet.payload.chunks_exact(bytes);
     let sweep = Sweep { samples, start: field.start, limit };
     let little = field.byte_order == ByteOrder::Little;
     macro_rules! with {

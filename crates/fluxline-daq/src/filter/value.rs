@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// Returns the number as a float; `None`: it is no number.
+    /// Returns the number as a float; `None`: it is absent or a text.
     pub fn float(self) -> Option<f64> {
         match self {
             Value::Integer(value) => Some(value as f64),

@@ -1,7 +1,8 @@
 """Fluxline: data acquisition over real and simulated links.
 
-acquire() starts an acquisition. Run reads recorded runs as Arrow tables and NumPy arrays. open() opens a node on a link. simulate()
-and bench() return tables that are ready to plot. docs/python.md of the project is the manual.
+acquire() starts an acquisition. Run reads recorded runs as Arrow tables and NumPy arrays. open()
+opens a node on a link. simulate() and bench() return tables that are ready to plot. docs/python.md
+of the project is the manual.
 """
 
 from fluxline._fluxline import (

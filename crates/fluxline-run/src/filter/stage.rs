@@ -6,7 +6,7 @@ use fluxline_daq::event::{EventBatch, EventRow, EventStatus, UNDECIDED};
 use fluxline_daq::ledger::FilterCounters;
 
 use super::rejected::RejectedEvents;
-use super::{Decision, Decisions, Filter, RunSource, panic_words};
+use super::{Decision, Decisions, Expression, Filter, RunSource, panic_words};
 use crate::monitor::Monitor;
 
 /// Most reasons of failure that become notes.
@@ -30,6 +30,12 @@ impl FilterStage {
     /// Makes a stage of these filters; without any, every event is kept and nothing is counted.
     pub fn new(filters: Vec<Box<dyn Filter>>) -> FilterStage {
         FilterStage { filters, ..FilterStage::default() }
+    }
+
+    /// Makes the stage of a run: the experiment's expression, then the program's function.
+    pub fn of(expression: Option<Expression>, function: Option<Box<dyn Filter>>) -> FilterStage {
+        let expression = expression.map(|of| Box::new(of) as Box<dyn Filter>);
+        FilterStage::new(expression.into_iter().chain(function).collect())
     }
 
     /// Takes note of a source.

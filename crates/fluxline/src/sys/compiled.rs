@@ -1,6 +1,6 @@
 //! A compiled function that decides on events, called by its address.
 //!
-//! Numba, cffi and C compilers make such functions. Their rows are plain numbers, so that each of
+//! C compilers, numba and cffi make such functions. Their rows are plain numbers, so that each of
 //! these languages can declare them.
 
 use std::ffi::c_void;
