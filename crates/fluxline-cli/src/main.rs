@@ -14,6 +14,7 @@ mod files;
 mod format_arguments;
 mod log;
 mod output;
+mod page_arguments;
 mod progress;
 mod rdma_arguments;
 mod served;
