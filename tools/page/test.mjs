@@ -148,7 +148,9 @@ async function hostilePage(browser) {
 }
 
 async function show(page, name, more = {}) {
-  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`), ...more });
+  if (!pictures) return;
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: join(pictures, `${name}.png`), ...more });
 }
 
 /** Waits until a program ends by itself. */
@@ -192,6 +194,7 @@ async function runFolders(browser) {
   await page.waitForFunction(() => /\d samples,/.test(document.getElementById("trace-words").textContent));
   const words = () => page.locator("#trace-words").textContent();
   const whole = await words();
+  await page.locator("#trace .u-over").scrollIntoViewIfNeeded();
   const box = await page.locator("#trace .u-over").boundingBox();
   await page.mouse.move(box.x + box.width * 0.4, box.y + 60);
   await page.mouse.down();

@@ -8,10 +8,10 @@ use fluxline_daq::experiment::Experiment;
 use fluxline_run::{Acquisition, Monitor, Options, Plan, Report, RunState, Stats, Stop};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 
-use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use crate::kafka;
 use crate::output::escaped_line;
+use crate::page_arguments::ServeArguments;
 use crate::served::{self, Served};
 use crate::{inform, log, progress};
 

@@ -1,6 +1,5 @@
 //! The command line as a table: every flag is one row of a struct here.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,7 +9,7 @@ use crate::event_arguments::EventArguments;
 use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
 use crate::log::{LogFormat, LogLevel};
-use crate::served::LOOPBACK;
+use crate::page_arguments::{ServeArguments, ServeRunsArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -402,46 +401,6 @@ pub struct DemoArguments {
     /// The rule that joins packets to events
     #[command(flatten)]
     pub events: EventArguments,
-}
-
-/// The live page of a run.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct ServeArguments {
-    /// Show the run on a page and take commands from it. Without an address: loopback, port 8040
-    /// or the next free one. Other addresses are reachable from the network, without encryption
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = LOOPBACK)]
-    pub serve: Option<SocketAddr>,
-    /// Wait for `start` from the page or `fluxline ctl` before recording
-    #[arg(long, requires = "serve")]
-    pub armed: bool,
-}
-
-impl ServeArguments {
-    /// Returns the configuration of the server, if one is wanted.
-    pub fn config(self) -> Option<fluxline_serve::ServerConfig> {
-        self.serve.map(|listen| crate::served::config(Some(listen)))
-    }
-}
-
-/// `fluxline serve`.
-#[derive(Debug, Args)]
-pub struct ServeRunsArguments {
-    /// The folder that has the runs
-    #[arg(default_value = "runs")]
-    pub folder: PathBuf,
-    /// The address; default: loopback, port 8040 or the next free one. Other addresses are
-    /// reachable from the network, without encryption
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub listen: Option<SocketAddr>,
-}
-
-/// The page of a simulation.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct PageArguments {
-    /// Show the result on a page until Ctrl-C. Without an address: loopback, port 8040 or the next
-    /// free one
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = LOOPBACK)]
-    pub serve: Option<SocketAddr>,
 }
 
 /// `fluxline ctl`.

@@ -36,7 +36,7 @@ pub enum LogLevel {
     Warn,
     /// Starts, stops, changes of state and new sources, too
     Info,
-    /// Everything
+    /// Everything that is logged
     Debug,
 }
 

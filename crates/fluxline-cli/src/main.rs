@@ -16,6 +16,7 @@ mod format_arguments;
 mod kafka;
 mod log;
 mod output;
+mod page_arguments;
 mod progress;
 mod rdma_arguments;
 mod served;

@@ -65,7 +65,7 @@ pub struct SimRunArguments {
     pub dump_limit: u64,
     /// The page
     #[command(flatten)]
-    pub page: crate::arguments::PageArguments,
+    pub page: crate::page_arguments::PageArguments,
 }
 
 /// `fluxline sim reproduce`.

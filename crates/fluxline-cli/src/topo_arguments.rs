@@ -37,7 +37,7 @@ pub struct TopoArguments {
     pub at: Option<f64>,
     /// The page
     #[command(flatten)]
-    pub page: crate::arguments::PageArguments,
+    pub page: crate::page_arguments::PageArguments,
 }
 
 /// Reads a route, such as `3:12`.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use board::{board, board_when_free, packet};
 use fluxline_core::fabric::Status;
 use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
-use remote::{Killed, PUSH, experiment, finish, frame, start};
+use remote::{Killed, PUSH, experiment, finish, frame, start, start_with};
 use serde_json::Value;
 use support::{call, call_json, number, refused, text};
 

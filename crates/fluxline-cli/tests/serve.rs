@@ -118,7 +118,7 @@ fn run_folders_are_served_until_the_signal_and_a_missing_folder_is_one_sentence(
     running.wait_for_handler();
     std::thread::sleep(Duration::from_millis(500));
     running.interrupt();
-    let (code, output, errors) = running.end_with_output(PATIENCE);
+    let (code, errors, output) = running.end_with_output(PATIENCE);
     assert_eq!(code, Some(0), "{errors}");
     let document: Value = serde_json::from_str(&output).expect("JSON");
     assert!(document["page"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")));

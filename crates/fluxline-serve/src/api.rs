@@ -12,13 +12,13 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use fluxline_run::{Command, Refused};
+use fluxline_run::Command;
 use serde_json::{Value, json};
 
-use crate::guard::{Denied, Guard, put_headers};
+use crate::answer::{Problem, blocking, json_text};
+use crate::guard::{Guard, put_headers};
 use crate::hub::{Hub, STREAMS_MAX, Stream};
 use crate::query::{Pairs, choice_of, number, points, text, zoom_of};
-use crate::runs::NotThere;
 use crate::{metrics, packet, web};
 
 /// The longest body of a request \[byte\].
@@ -112,15 +112,6 @@ async fn trace(State(site): State<Site>, pairs: Pairs) -> Result<Response, Probl
     blocking(move || site.hub.recorded()?.trace(source, &field, zoom)).await
 }
 
-/// Answers from files, in a thread of its own: other requests go on meanwhile.
-pub async fn blocking(
-    work: impl FnOnce() -> Result<Value, NotThere> + Send + 'static,
-) -> Result<Response, Problem> {
-    let answer = tokio::task::spawn_blocking(work).await;
-    let broken = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed.");
-    Ok(json_text(answer.map_err(broken)??.to_string()))
-}
-
 async fn session(State(site): State<Site>, headers: HeaderMap) -> Response {
     json_text(json!({ "operator": site.guard.is_operator(&headers) }).to_string())
 }
@@ -174,49 +165,4 @@ async fn counters(State(site): State<Site>) -> Result<Response, Problem> {
 
 async fn not_found() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "this path does not exist; the page is at /.")
-}
-
-/// A request that is not answered: its status and the reason in a sentence.
-pub struct Problem {
-    status: StatusCode,
-    sentence: String,
-}
-
-impl Problem {
-    pub fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
-        Problem { status, sentence: sentence.into() }
-    }
-}
-
-impl From<Denied> for Problem {
-    fn from(denied: Denied) -> Problem {
-        let status = match denied {
-            Denied::Token => StatusCode::UNAUTHORIZED,
-            Denied::Host | Denied::Origin => StatusCode::FORBIDDEN,
-        };
-        Problem::new(status, denied.sentence())
-    }
-}
-
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Problem {
-        Problem::new(StatusCode::CONFLICT, refused.to_string())
-    }
-}
-
-impl From<NotThere> for Problem {
-    fn from(NotThere(sentence): NotThere) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, sentence)
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let body = json_text(json!({ "error": self.sentence }).to_string());
-        (self.status, body).into_response()
-    }
-}
-
-pub fn json_text(text: String) -> Response {
-    ([(CONTENT_TYPE, "application/json")], text).into_response()
 }

@@ -1,10 +1,10 @@
 //! The live page of an acquisition: its state, its ledger and its data in a browser; run control
 //! and metrics over HTTP.
 //!
-//! [`Server::start_runs`] serves a folder of runs, and [`Server::start_pages`] pages that do not
-//! change. [`Server::start`] serves one acquisition from a thread of its own. Ten times a second it takes
+//! [`Server::start`] serves one acquisition from a thread of its own. Ten times a second it takes
 //! one snapshot ([`fluxline_run::Watcher`]) for all browsers. The acquisition imports nothing of
-//! this crate.
+//! this crate. [`Server::start_runs`] serves a folder of runs, and [`Server::start_pages`] pages
+//! that do not change.
 //!
 //! | path | is |
 //! | --- | --- |
@@ -21,6 +21,7 @@
 //! `guard.rs` has the rules of security.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod api;
 mod client;
 mod connections;
@@ -41,6 +42,7 @@ mod web;
 
 pub use client::{Client, ClientError};
 pub use connections::Limits;
-pub use server::{Listening, ServeError, Server, ServerConfig, StaticPage};
+pub use server::{Listening, ServeError, Server, ServerConfig};
 pub use token::Token;
 pub use trace::{Bin, Part, Trace};
+pub use web::StaticPage;

@@ -3,7 +3,7 @@
 use axum::extract::Query;
 use axum::http::StatusCode;
 
-use crate::api::Problem;
+use crate::answer::Problem;
 use crate::runs::Zoom;
 use crate::signal::{Choice, Indices};
 

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::get;
 
-use crate::api::{Problem, blocking, json_text};
+use crate::answer::{Problem, blocking, json_text};
 use crate::query::{Pairs, choice_of, number, text, zoom_of};
 use crate::runs::{Library, Wanted};
 use crate::web;

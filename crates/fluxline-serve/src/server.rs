@@ -14,8 +14,9 @@ use crate::connections::{LimitedListener, Limits};
 use crate::guard::Guard;
 use crate::hub::Hub;
 use crate::runs::Library;
+use crate::runs_api;
 use crate::token::Token;
-use crate::{runs_api, web};
+use crate::web::{self, StaticPage};
 
 /// The port when none is given; the next free one is taken where it is in use.
 const PORT: u16 = 8040;
@@ -78,15 +79,6 @@ impl Listening {
         listener.set_nonblocking(true)?;
         Ok(Listening { listener, limits: config.limits })
     }
-}
-
-/// A page that does not change: the report or the map of a simulation.
-#[derive(Clone, Debug)]
-pub struct StaticPage {
-    /// Its path: `/`, `/map`.
-    pub path: String,
-    /// Its text, HTML.
-    pub html: String,
 }
 
 /// The content of a server.

@@ -4,8 +4,6 @@ use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::routing::get;
 
-use crate::server::StaticPage;
-
 /// A file of the page.
 struct Asset {
     /// Its path.
@@ -48,6 +46,15 @@ assets! {
     "/trace.js" is "trace.js";
     "/uplot.js" is "uplot/uPlot.iife.min.js";
     "/uplot.css" is "uplot/uPlot.min.css";
+}
+
+/// A page that does not change: the report or the map of a simulation.
+#[derive(Clone, Debug)]
+pub struct StaticPage {
+    /// Its path: `/`, `/map`.
+    pub path: String,
+    /// Its text, HTML.
+    pub html: String,
 }
 
 /// The policy of a page that does not change: its script is in the page itself, and it loads

@@ -12,7 +12,7 @@ export async function drawPacket() {
   const wanted = path();
   if (!wanted || document.hidden) return;
   const answer = await ask(wanted);
-  if (!answer) return;
+  if (!answer || wanted !== path()) return;
   if (!answer.ok) return put(at("packet-of"), answer.body.error);
   const packet = answer.body;
   store.decoded = packet;

@@ -6,6 +6,7 @@ import { ask, query, store } from "./store.js";
 
 let plots = null;
 let offered = "";
+let asked = 0;   // the newest question: answers to older ones are not drawn
 
 /** Offers the numeric fields of a packet; those of records first. */
 export function offerFields({ curves, fields }) {
@@ -51,14 +52,17 @@ export async function drawSignal() {
   if (store.chosen === null || !field || document.hidden) return;
   const [x, y] = [at("x-field").value, at("y-field").value];
   const from = store.mode === "run" ? { from: store.event } : {};
-  const answer = await ask(`/signal?${query({ source: store.chosen, field, ...from })}`);
-  if (!answer?.ok) return;
+  const source = store.chosen;
+  const mine = ++asked;
+  const answer = await ask(`/signal?${query({ source, field, ...from })}`);
+  if (!answer?.ok || mine !== asked) return;
   const signal = answer.body;
   at("signal").hidden = false;
   if (!plots) make4();
   put(at("signal-of"), `${signal.packets.toLocaleString("en")} packets, one value for each ${signal.per}`);
   drawCurves(signal);
-  const plane = x && y ? await ask(`/signal?${query({ source: store.chosen, field, x, y, ...from })}`) : null;
+  const plane = x && y ? await ask(`/signal?${query({ source, field, x, y, ...from })}`) : null;
+  if (mine !== asked) return;
   put(at("image-title"), plane ? `Sum of ${field} by ${x} (column) and ${y} (row)` : "Packets below each other");
   drawImage(at("image"), plane?.ok ? plane.body.image : signal.image, "image-words");
 }

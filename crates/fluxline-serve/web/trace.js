@@ -8,6 +8,7 @@ let plot = null;
 let of = "";                       // source and field that are shown
 let range = { from: 0, to: null }; // samples that are shown; null: to the end
 let before = [];                   // wider ranges
+let asked = 0;                     // the newest question: answers to older ones are not drawn
 
 /** Shows the chosen field from its first sample to its last. */
 export function startTrace() {
@@ -34,8 +35,9 @@ export async function drawTrace() {
   if (key !== of) { of = key; range = { from: 0, to: null }; before = []; }
   const began = performance.now();
   const { from, to } = range;
+  const mine = ++asked;
   const answer = await ask(`/trace?${query({ source: store.chosen, field, from, ...(to === null ? {} : { to }), points: 2000 })}`);
-  if (!answer) return;
+  if (!answer || mine !== asked) return;
   if (!answer.ok || answer.body.fault) return put(at("trace-words"), answer.body.error ?? answer.body.fault);
   const { samples, first, step, least, greatest, from_ns, to_ns, complete, memory_bytes } = answer.body;
   if (!complete && store.mode === "run") setTimeout(drawTrace, 300);

@@ -3,8 +3,8 @@
 use fluxline_serve::{Listening, Server};
 use serde_json::json;
 
-use crate::arguments::ServeRunsArguments;
 use crate::failure::Failure;
+use crate::page_arguments::ServeRunsArguments;
 use crate::served;
 
 /// Serves until Ctrl-C.

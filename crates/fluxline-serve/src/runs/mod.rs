@@ -10,11 +10,13 @@ mod index;
 mod reading;
 mod traced;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use fluxline_daq::record::{ReadError, RunFolder};
+use fluxline_daq::record::folder::RUN_FILE;
+use fluxline_daq::record::{ReadError, RunEnd, RunFolder};
 use serde_json::{Value, json};
 
 use crate::signal::Choice;
@@ -47,6 +49,28 @@ impl From<ReadError> for NotThere {
 pub struct Library {
     folder: PathBuf,
     runs: Mutex<VecDeque<Arc<Run>>>,
+    /// The lines of ended runs, by the names of their folders.
+    lines: Mutex<BTreeMap<String, KnownLine>>,
+}
+
+/// The line of a run that has ended.
+struct KnownLine {
+    stamp: Stamp,
+    line: Value,
+}
+
+/// The times at which a run folder and its run.json changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    folder: SystemTime,
+    run: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Stamp> {
+        let changed = |path: &Path| path.metadata().ok()?.modified().ok();
+        Some(Stamp { folder: changed(path)?, run: changed(&path.join(RUN_FILE)) })
+    }
 }
 
 /// A run that is looked at.
@@ -65,7 +89,7 @@ struct ChosenTrace {
 
 impl Library {
     pub fn new(folder: &Path) -> Library {
-        Library { folder: folder.to_path_buf(), runs: Mutex::default() }
+        Library { folder: folder.to_path_buf(), runs: Mutex::default(), lines: Mutex::default() }
     }
 
     /// Lists the runs, the newest name first; folders that are no runs are left out.
@@ -76,13 +100,29 @@ impl Library {
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort_unstable_by(|a, b| b.cmp(a));
-        let lines = names.iter().filter_map(|id| {
-            let path = self.folder.join(id);
-            let end = end_of(&path).ok()?;
-            Some(document::line(&path, id, end))
-        });
+        let lines = names.iter().filter_map(|id| self.line(id));
         let runs: Vec<Value> = lines.take(LISTED_MAX).collect();
         Ok(json!({ "folder": self.folder, "runs": runs }))
+    }
+
+    /// Returns the line of a run. A run that has ended is read again only when it changes: a page
+    /// asks for the list every two seconds.
+    fn line(&self, id: &str) -> Option<Value> {
+        let path = self.folder.join(id);
+        let stamp = Stamp::of(&path)?;
+        if let Some(known) = lock(&self.lines).get(id).filter(|known| known.stamp == stamp) {
+            return Some(known.line.clone());
+        }
+        let end = end_of(&path).ok()?;
+        let line = document::line(&path, id, end);
+        if !matches!(end, RunEnd::Running | RunEnd::Killed) {
+            let mut lines = lock(&self.lines);
+            if lines.len() >= LISTED_MAX {
+                lines.pop_first();
+            }
+            lines.insert(id.to_owned(), KnownLine { stamp, line: line.clone() });
+        }
+        Some(line)
     }
 
     /// Returns a run by the name of its folder.

@@ -1,7 +1,8 @@
 //! A thread that goes through a run, and follows it while it is being written.
 //!
-//! It works while somebody asks and ends by itself after that, so a page that was closed costs
-//! nothing. The next question starts it again, behind the last batch that it read.
+//! It starts with the first question, reads to the present end of the files, and follows a run that
+//! is being written while somebody asks. The next question starts it again, behind the last batch
+//! that it read. It also ends when its reading is dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +13,7 @@ use fluxline_daq::record::{
     BatchMark, Integrity, ReadError, ReadReport, RecordedBatch, RunEnd, RunFolder, RunReader,
 };
 
-/// Time after which the thread ends when nobody asks.
+/// Time after which the thread no longer follows a run when nobody asks.
 const ASKED: Duration = Duration::from_secs(30);
 /// Pause at the end of a run that is being written.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -116,9 +117,6 @@ fn pass<V: Visitor>(path: &Path, shared: &Weak<Mutex<State<V>>>) -> Result<bool,
     while let Some(batch) = reader.next_batch()? {
         let Some(state) = shared.upgrade() else { return Ok(false) };
         let mut state = lock(&state);
-        if state.asked.elapsed() > ASKED {
-            return Ok(false);
-        }
         take(&mut state, reader.folder(), &batch, &mut rows)?;
     }
     let Some(state) = shared.upgrade() else { return Ok(false) };

@@ -49,7 +49,7 @@ pub struct Plane {
     each: u64,
     /// Rows of [`CELLS_MAX`] cells.
     cells: Vec<f64>,
-    /// Pairs that are no indices.
+    /// Pairs that are not indices.
     skipped: u64,
 }
 

@@ -1,0 +1,64 @@
+//! Answers as JSON: of values, of files, and refusals with a sentence.
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use fluxline_run::Refused;
+use serde_json::{Value, json};
+
+use crate::guard::Denied;
+use crate::runs::NotThere;
+
+/// Answers from files, in a thread of its own: other requests go on meanwhile.
+pub async fn blocking(
+    work: impl FnOnce() -> Result<Value, NotThere> + Send + 'static,
+) -> Result<Response, Problem> {
+    let answer = tokio::task::spawn_blocking(work).await;
+    let broken = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed.");
+    Ok(json_text(answer.map_err(broken)??.to_string()))
+}
+
+/// A request that is not answered: its status and the reason in a sentence.
+pub struct Problem {
+    status: StatusCode,
+    sentence: String,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
+        Problem { status, sentence: sentence.into() }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Problem {
+        let status = match denied {
+            Denied::Token => StatusCode::UNAUTHORIZED,
+            Denied::Host | Denied::Origin => StatusCode::FORBIDDEN,
+        };
+        Problem::new(status, denied.sentence())
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        Problem::new(StatusCode::CONFLICT, refused.to_string())
+    }
+}
+
+impl From<NotThere> for Problem {
+    fn from(NotThere(sentence): NotThere) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, sentence)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json_text(json!({ "error": self.sentence }).to_string());
+        (self.status, body).into_response()
+    }
+}
+
+pub fn json_text(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
