@@ -15,7 +15,16 @@ import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
 from ._partial import PartialFile, Stopped, Storage
-from ._selection import ExportError, Names, Report, Selection, Tables, schema_of, tables_of
+from ._selection import (
+    ExportError,
+    Names,
+    Report,
+    Selection,
+    Tables,
+    check_whole,
+    schema_of,
+    tables_of,
+)
 
 RESUME = "fluxline_resume"
 """Attribute of the root of a part that another call may continue."""
@@ -126,6 +135,7 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
     export.open()
     try:
         export.write_tables(chosen)
+        check_whole(run, options.selection, report)
         export.close()
     except Stopped:
         export.close()

@@ -80,6 +80,8 @@ class Report:
     """The bytes of the values in memory, before compression and without offsets."""
     file_bytes: int = 0
     seconds: float = 0.0
+    damage: str = ""
+    """Recorded packets that cannot be read, in a sentence; empty if all can."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -155,6 +157,26 @@ def run_name(run: Tables) -> str:
     """Returns the name of a run: of its experiment, else of its folder."""
     name = run.info.get("experiment", {}).get("name")
     return str(name or os.path.basename(str(run.info.get("folder", "run"))))
+
+
+def check_whole(run: Tables, selection: Selection, report: Report) -> None:
+    """Reports recorded packets that cannot be read, since their files are damaged or missing.
+
+    An export of all packets counts them by itself; otherwise one more pass over the files does.
+    """
+    recorded = (run.info.get("recorded") or {}).get("packets")
+    if recorded is None:
+        report.notes.append("the run is not finished, or was cut: these are its complete batches.")
+        return
+    if "packets" not in run.tables:
+        return
+    rows = [count for table, count in report.rows.items() if table != "events"]
+    if selection == Selection() and sum(rows) == recorded:
+        return
+    readable = sum(batch.num_rows for batch in run.batches("packets", columns=["event"]))
+    if readable < recorded:
+        report.damage = (f"{recorded - readable} of {recorded} recorded packets cannot be read, "
+                         "and are not in the export; `fluxline inspect` names the damaged files.")
 
 
 class ArrowTables:

@@ -19,7 +19,7 @@ from .errors import Error
 from .formats import MODULES, module_of
 
 PROGRESS_S = 0.5
-STATUS_FAILED, STATUS_INPUT, STATUS_STOPPED = 1, 3, 7
+STATUS_FAILED, STATUS_INPUT, STATUS_STOPPED, STATUS_DAMAGED = 1, 3, 7, 8
 
 
 def parser() -> argparse.ArgumentParser:
@@ -141,6 +141,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("fluxline.export: stopped; the file is not complete.", file=sys.stderr)
         return STATUS_FAILED
     _print(report)
+    if getattr(report, "damage", ""):
+        print(f"fluxline.export: {report.damage}", file=sys.stderr)
+        return STATUS_DAMAGED
     return 0
 
 

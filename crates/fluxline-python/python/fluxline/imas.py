@@ -25,6 +25,7 @@ from ._selection import (
     Report,
     Selection,
     Tables,
+    check_whole,
     common_column,
     iso_time,
     opened,
@@ -81,7 +82,9 @@ def to_imas(run: Any, path: str | os.PathLike[str], into: str | None = None,
     logging.getLogger("imas").setLevel(logging.WARNING)
     report = Report(target.path, notes=list(tables.notes))
     reader = _Reader(tables, signal, sample_seconds, report)
-    made = _ids(place, tables, reader.channels(Selection.of(**selection)))
+    chosen = Selection.of(**selection)
+    made = _ids(place, tables, reader.channels(chosen))
+    check_whole(tables, chosen, report)
     part = target.path.with_name(f".{target.path.stem}.part.nc")
     part.unlink(missing_ok=True)
     try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
 from ._partial import PartialFile
-from ._selection import Names, Report, Selection, opened, schema_of, tables_of
+from ._selection import Names, Report, Selection, check_whole, opened, schema_of, tables_of
 
 
 def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
@@ -43,6 +43,7 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
                     report.payload_bytes += batch.nbytes
                 table.move_into(archive, name)
                 report.rows[name] = table.rows
+        check_whole(tables, chosen, report)
     except BaseException:
         target.remove()
         raise

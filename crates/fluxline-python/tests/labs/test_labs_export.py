@@ -163,6 +163,20 @@ def test_an_unfinished_run_exports_its_complete_batches(recorded, tmp_path):
     assert rows < EVENTS
 
 
+@pytest.mark.parametrize("chosen", [[], ["--columns", "adc"], ["--events", "0..10"]])
+def test_packets_of_a_damaged_file_are_missed_aloud(recorded, tmp_path, chosen):
+    package("h5py")
+    copy = tmp_path / "0008"
+    subprocess.run(["cp", "-r", recorded, copy], check=True)
+    file = next(copy.glob("events-*.arrows"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    done = export(copy, "--to", "hdf5", tmp_path / "run.h5", *chosen)
+    assert done.returncode == 8, done.stderr
+    assert f"of {BOARDS * EVENTS} recorded packets cannot be read" in done.stderr
+
+
 def test_a_format_whose_package_is_missing_says_what_to_install(recorded, tmp_path):
     (tmp_path / "h5py.py").write_text("raise ImportError('no')")
     code = (f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import fluxline.export as e;"
