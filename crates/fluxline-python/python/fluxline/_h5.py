@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, TypedDict
 
 import h5py
@@ -19,6 +19,7 @@ from ._selection import (
     Report,
     Selection,
     Tables,
+    Time,
     check_whole,
     schema_of,
     tables_of,
@@ -50,6 +51,9 @@ class Keywords(TypedDict, total=False):
     """Names or numbers of sources."""
     events: range | tuple[int, int]
     """Numbers of events, the end not included."""
+    since: Time
+    """Events whose first packet came at this time or later; also nanoseconds since 1970."""
+    until: Time
     compression: str
     """`none`, `lzf` or `gzip`, of waveforms and records; other columns are always compressed."""
     overwrite: bool
@@ -65,11 +69,10 @@ class Options:
     @staticmethod
     def of(given: Keywords) -> Options:
         """Makes options of keywords."""
-        rest = {key: value for key, value in given.items()
-                if key not in ("tables", "columns", "sources", "events")}
-        chosen = Selection.of(given.get("tables"), given.get("columns"), given.get("sources"),
-                              given.get("events"))
-        return Options(chosen, **rest)  # type: ignore[arg-type]
+        rows = {one.name for one in fields(Selection)}
+        chosen: dict[str, Any] = {key: one for key, one in given.items() if key in rows}
+        rest: dict[str, Any] = {key: one for key, one in given.items() if key not in rows}
+        return Options(Selection.of(**chosen), **rest)
 
     selection: Selection = field(default_factory=Selection)
     compression: str = "none"
@@ -231,9 +234,7 @@ class _Export:
     def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
         wanted = self.options.selection
         columns = schema_of(self.run, name, wanted).names if wanted.columns is not None else None
-        chosen = {"columns": columns, "sources": wanted.sources, "events": wanted.events}
-        given = {key: value for key, value in chosen.items() if value is not None}
-        return iter(self.run.batches(name, **given))
+        return iter(self.run.batches(name, **wanted.keywords(columns)))
 
     def _append(self, sink: TableSink | None, batch: pa.RecordBatch, name: str) -> None:
         try:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ._columns import metadata
 from .errors import Error
 
+Time = datetime.datetime | int
 RAW_TABLES = ("packets",)
 """Tables of whole packets: their values are in the other tables already."""
 
@@ -54,11 +55,16 @@ class Selection:
     sources: tuple[str | int, ...] | None = None
     events: tuple[int, int] | None = None
     """The first event, and the event behind the last one."""
+    since: int | None = None
+    """Events whose first packet came at this time or later, in nanoseconds since 1970."""
+    until: int | None = None
+    """Events whose first packet came before this time."""
 
     @staticmethod
     def of(tables: Iterable[str] | None = None, columns: Iterable[str] | None = None,
            sources: Iterable[str | int] | None = None,
-           events: range | tuple[int, int] | None = None) -> Selection:
+           events: range | tuple[int, int] | None = None, since: Time | None = None,
+           until: Time | None = None) -> Selection:
         """Makes a selection of lists, ranges or pairs."""
         bounds = (events.start, events.stop) if isinstance(events, range) else events
         return Selection(
@@ -66,7 +72,23 @@ class Selection:
             columns=None if columns is None else tuple(columns),
             sources=None if sources is None else tuple(sources),
             events=None if bounds is None else (int(bounds[0]), int(bounds[1])),
+            since=_nanoseconds(since), until=_nanoseconds(until),
         )
+
+    def keywords(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """Returns the keywords for the rows of a table, and for these columns of it."""
+        chosen = {"columns": columns, "sources": self.sources, "events": self.events,
+                  "since": self.since, "until": self.until}
+        return {key: value for key, value in chosen.items() if value is not None}
+
+
+def _nanoseconds(time: Time | None) -> int | None:
+    """Returns a time in nanoseconds since 1970; one without a zone is in UTC."""
+    if time is None or isinstance(time, int):
+        return time
+    zoned = time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+    since = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return since // datetime.timedelta(microseconds=1) * 1000
 
 
 @dataclass

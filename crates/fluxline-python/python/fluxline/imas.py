@@ -126,11 +126,9 @@ class _Reader:
     def _read(self, table: str, schema: pa.Schema, selection: Selection,
               found: dict[int, _Channel]) -> None:
         source, when = common_column(schema, "source"), common_column(schema, "time")
-        given = {"columns": [self.signal, source, when], "sources": selection.sources,
-                 "events": selection.events}
-        given = {key: value for key, value in given.items() if value is not None}
+        columns = [one for one in (self.signal, source, when) if one is not None]
         rows = 0
-        for batch in self.run.batches(table, **given):
+        for batch in self.run.batches(table, **selection.keywords(columns)):
             rows += batch.num_rows
             self._take(batch, {leaf.name: leaf for leaf in leaves(batch)}, found)
         self.report.rows[table] = rows

@@ -104,8 +104,7 @@ def _batches(run: Tables, table: str, chosen: Selection) -> Iterator[pa.RecordBa
     if chosen.columns is not None:
         own = [common_column(run.schema(table), one) for one in ("source", "time")]
         columns = [one for one in names if one in chosen.columns or one in own]
-    given = {"columns": columns, "sources": chosen.sources, "events": chosen.events}
-    return run.batches(table, **{key: one for key, one in given.items() if one is not None})
+    return run.batches(table, **chosen.keywords(columns))
 
 
 def segments(where: Place, table: str, batch: pa.RecordBatch,

@@ -35,10 +35,8 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
             for name in tables_of(tables, chosen):
                 table = _Table(Path(folder), target)
                 schema = schema_of(tables, name, chosen)
-                given = {"columns": chosen.columns and schema.names, "sources": chosen.sources,
-                         "events": chosen.events}
-                given = {key: value for key, value in given.items() if value is not None}
-                for batch in tables.batches(name, **given):
+                columns = schema.names if chosen.columns is not None else None
+                for batch in tables.batches(name, **chosen.keywords(columns)):
                     table.append(batch)
                     report.payload_bytes += batch.nbytes
                 table.move_into(archive, name)

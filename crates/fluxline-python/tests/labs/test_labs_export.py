@@ -114,6 +114,22 @@ def test_a_selection_of_columns_sources_and_events(recorded, tmp_path):
                                    "events/event"]
 
 
+def test_times_select_events(recorded, tmp_path):
+    package("pyarrow")
+    # The packets of a raw file come at one time, to the nanosecond.
+    first = fl.Run(recorded).events(columns=["first_time"]).numpy("first_time")[0]
+    before, after = (first.astype("datetime64[us]") + step for step in (0, 1))
+    for number, (flag, time, wanted) in enumerate([
+        ("--since", before, EVENTS), ("--until", before, 0),
+        ("--since", after, 0), ("--until", after, EVENTS),
+    ]):
+        done = export(recorded, "--to", "npz", tmp_path / str(number), flag, f"{time}Z")
+        assert done.returncode == 0, done.stderr
+        assert f"{wanted:>12} rows  events" in done.stdout, (flag, time, done.stdout)
+    done = export(recorded, "--to", "npz", tmp_path / "c", "--since", "noon")
+    assert done.returncode == 2 and "`noon` is not a time" in done.stderr
+
+
 def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):
     imas = package("imas")
     done = export(recorded, "--to", "imas", tmp_path / "run.nc", "--signal", "adc", "--into",
