@@ -1,4 +1,4 @@
-"""Growing HDF5 files: tables become datasets, batch by batch, in bounded memory."""
+"""Exports to HDF5 files, batch by batch, which another call continues after a stop."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, TypedDict
 
 import h5py
-import numpy as np
 import pyarrow as pa
 
-from ._columns import Leaf, leaves, offsets
+from ._h5_table import FILTERS
 from ._partial import PartialFile, Stopped, Storage
-from ._selection import ExportError, Names, Report, Selection, Tables, schema_of, tables_of
+from ._selection import (
+    ExportError,
+    Report,
+    Selection,
+    Tables,
+    Time,
+    check_whole,
+    schema_of,
+    tables_of,
+)
 
 RESUME = "fluxline_resume"
 """Attribute of the root of a part that another call may continue."""
 LAYOUT_VERSION = 1
 VERSIONS = ("v110", "v110")
 """The version of the HDF5 format: that of libhdf5 1.10, which all readers know."""
-VALUE_CHUNK_BYTES = 1 << 20
-COLUMN_CHUNK_BYTES = 1 << 17
-SMALL_COLUMN_FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
-FILTERS: dict[str, dict[str, Any]] = {
-    "none": {},
-    "lzf": {"compression": "lzf", "shuffle": True},
-    "gzip": {"compression": "gzip", "compression_opts": 1, "shuffle": True},
-}
-BOUNDS_HELP = "Where each list begins in the values; it ends where the next one begins."
-CODED = ("status",)
-"""Text columns with few different words, which are stored as codes."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,9 @@ class Keywords(TypedDict, total=False):
     """Names or numbers of sources."""
     events: range | tuple[int, int]
     """Numbers of events, the end not included."""
+    since: Time
+    """Events whose first packet came at this time or later; also nanoseconds since 1970."""
+    until: Time
     compression: str
     """`none`, `lzf` or `gzip`, of waveforms and records; other columns are always compressed."""
     overwrite: bool
@@ -69,11 +69,10 @@ class Options:
     @staticmethod
     def of(given: Keywords) -> Options:
         """Makes options of keywords."""
-        rest = {key: value for key, value in given.items()
-                if key not in ("tables", "columns", "sources", "events")}
-        chosen = Selection.of(given.get("tables"), given.get("columns"), given.get("sources"),
-                              given.get("events"))
-        return Options(chosen, **rest)  # type: ignore[arg-type]
+        rows = {one.name for one in fields(Selection)}
+        chosen: dict[str, Any] = {key: one for key, one in given.items() if key in rows}
+        rest: dict[str, Any] = {key: one for key, one in given.items() if key not in rows}
+        return Options(Selection.of(**chosen), **rest)
 
     selection: Selection = field(default_factory=Selection)
     compression: str = "none"
@@ -126,6 +125,7 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
     export.open()
     try:
         export.write_tables(chosen)
+        check_whole(run, options.selection, report)
         export.close()
     except Stopped:
         export.close()
@@ -234,9 +234,7 @@ class _Export:
     def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
         wanted = self.options.selection
         columns = schema_of(self.run, name, wanted).names if wanted.columns is not None else None
-        chosen = {"columns": columns, "sources": wanted.sources, "events": wanted.events}
-        given = {key: value for key, value in chosen.items() if value is not None}
-        return iter(self.run.batches(name, **given))
+        return iter(self.run.batches(name, **wanted.keywords(columns)))
 
     def _append(self, sink: TableSink | None, batch: pa.RecordBatch, name: str) -> None:
         try:
@@ -271,172 +269,3 @@ def _disk_sentence(target: PartialFile, error: OSError) -> str:
     reason = error.strerror or " ".join(str(error).split())
     return (f"{target.path} cannot be written ({reason}); free some space or choose another "
             "directory, and repeat the export.")
-
-
-class TableWriter:
-    """Appends batches to a group: a dataset for each column.
-
-    Columns of numbers become one-dimensional. Lists become two-dimensional while all have the same
-    length; otherwise their values are one after the other, and `NAME_offsets` has the bounds. The
-    fields of the records of a packet share the bounds of `records`.
-    """
-
-    def __init__(self, group: h5py.Group, compression: str = "none", records: str = ""):
-        self.group, self.records = group, records
-        self.filters = FILTERS[compression]
-        self._open: dict[str, h5py.Dataset] = {}
-        self._codes: dict[str, dict[str, int]] = {}
-        self._bounded: set[str] = set()
-        self._names = Names()
-
-    def append(self, batch: pa.RecordBatch) -> None:
-        """Appends the rows of a batch."""
-        self.begin_batch()
-        for leaf in leaves(coded(batch)):
-            self.append_leaf(leaf)
-
-    def begin_batch(self) -> None:
-        """Begins a batch, whose leaves follow one by one."""
-        self._bounded.clear()
-
-    def finish(self) -> None:
-        """Closes the datasets."""
-        self._open.clear()
-
-    def append_leaf(self, leaf: Leaf) -> None:
-        """Appends the values of one column."""
-        self._names.claim(leaf.name, leaf.name)
-        self._append_validity(leaf)
-        values = self._with_codes(leaf) if leaf.words is not None else leaf.values
-        if not leaf.lengths:
-            self._append(leaf.name, values, leaf.attributes)
-            return
-        width = leaf.equal_length
-        before = self._find(leaf.name)
-        if width is not None and (before is None or before.shape[1:] == (width,)):
-            self._append(leaf.name, values.reshape(-1, width), leaf.attributes)
-            return
-        if before is not None and before.ndim == 2:
-            self._flatten(leaf, before)
-        self._append(leaf.name, values, leaf.attributes, flat_lists=True)
-        for level, lengths in enumerate(leaf.lengths):
-            self._append_bounds(self._bounds_name(leaf, level), lengths)
-
-    def _bounds_name(self, leaf: Leaf, level: int) -> str:
-        if level > 0:
-            return f"{leaf.name}_item_offsets"
-        is_record = self.records and leaf.attributes.get("part") == "record"
-        return f"{self.records if is_record else leaf.name}_offsets"
-
-    def _append_bounds(self, name: str, lengths: np.ndarray) -> None:
-        self._names.claim(name, "the bounds of lists")
-        if name in self._bounded:
-            return
-        last = self._find(name)
-        bounds = offsets(lengths, 0 if last is None else int(last[-1]))
-        if last is None:
-            bounds = np.concatenate([np.zeros(1, np.uint64), bounds])
-        self._append(name, bounds, {"help": BOUNDS_HELP})
-        self._bounded.add(name)
-
-    def _find(self, name: str) -> h5py.Dataset | None:
-        if name not in self._open and name in self.group:
-            self._open[name] = self.group[name]
-        return self._open.get(name)
-
-    def _append(self, name: str, values: np.ndarray, attributes: dict[str, str],
-                flat_lists: bool = False) -> None:
-        dataset = self._find(name)
-        if dataset is None:
-            is_list = flat_lists or values.ndim == 2
-            dataset = self._create(name, values, is_list)
-            _describe(dataset, attributes)
-        if len(values):
-            first = dataset.shape[0]
-            dataset.resize(first + len(values), axis=0)
-            dataset[first:] = values
-
-    def _create(self, name: str, values: np.ndarray, is_list: bool) -> h5py.Dataset:
-        is_text = values.dtype == object
-        kind = h5py.string_dtype() if is_text else values.dtype
-        row_bytes = max(1, int(np.prod(values.shape[1:])) * (16 if is_text else kind.itemsize))
-        wanted = (VALUE_CHUNK_BYTES if is_list else COLUMN_CHUNK_BYTES) // row_bytes
-        rows = max(1, min(wanted, max(len(values), 64)))
-        filters = self.filters if is_list else SMALL_COLUMN_FILTERS
-        dataset = self.group.create_dataset(
-            name, (0, *values.shape[1:]), kind, maxshape=(None, *values.shape[1:]),
-            chunks=(rows, *values.shape[1:]), rdcc_nbytes=4 * rows * row_bytes, **filters,
-        )
-        self._open[name] = dataset
-        return dataset
-
-    def _flatten(self, leaf: Leaf, before: h5py.Dataset) -> None:
-        """Turns a two-dimensional dataset into flat values, chunk by chunk."""
-        rows, width = before.shape
-        wide = f"{leaf.name}_being_flattened"
-        self.group.move(leaf.name, wide)
-        del self._open[leaf.name]
-        step = before.chunks[0] * 8
-        for first in range(0, rows, step):
-            values = before[first : first + step].reshape(-1)
-            self._append(leaf.name, values, leaf.attributes, flat_lists=True)
-        del self.group[wide]
-        name = self._bounds_name(leaf, 0)
-        if self._find(name) is None:
-            bounds = np.arange(rows + 1, dtype=np.uint64) * np.uint64(width)
-            self._append(name, bounds, {"help": BOUNDS_HELP})
-
-    def _append_validity(self, leaf: Leaf) -> None:
-        name = f"{leaf.name}_valid"
-        dataset = self._find(name)
-        if dataset is None and leaf.valid is None:
-            return
-        self._names.claim(name, f"the gaps of `{leaf.name}`")
-        rows = len(leaf.lengths[0]) if leaf.lengths else len(leaf.values)
-        valid = np.ones(rows, np.uint8) if leaf.valid is None else leaf.valid.astype(np.uint8)
-        if dataset is None:
-            self._append(name, np.ones(self._rows_before(leaf), np.uint8),
-                         {"help": f"0 where {leaf.name} is absent"})
-        self._append(name, valid, {})
-
-    def _rows_before(self, leaf: Leaf) -> int:
-        before = self._find(leaf.name)
-        if before is None:
-            return 0
-        if leaf.lengths and before.ndim == 1:
-            bounds = self._find(self._bounds_name(leaf, 0))
-            return 0 if bounds is None else int(bounds.shape[0]) - 1
-        return int(before.shape[0])
-
-    def _with_codes(self, leaf: Leaf) -> np.ndarray:
-        """Returns codes of the whole table instead of codes of one batch."""
-        name = f"{leaf.name}_words"
-        self._names.claim(name, f"the words of `{leaf.name}`")
-        if leaf.name not in self._codes:
-            known = self._find(name)
-            words = [] if known is None else [word.decode() for word in known[:]]
-            self._codes[leaf.name] = {word: code for code, word in enumerate(words)}
-        codes = self._codes[leaf.name]
-        given = leaf.words or ("",)
-        added = [word for word in dict.fromkeys(given) if word not in codes]
-        codes |= {word: number for number, word in enumerate(added, len(codes))}
-        self._append(name, np.array(added, object), {"help": f"the word of each {leaf.name}"})
-        renumbered = np.array([codes[word] for word in given], np.uint16)
-        return np.asarray(renumbered[leaf.values])
-
-
-def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Encodes text columns with few different words as dictionaries."""
-    for number, one in enumerate(batch.schema):
-        if one.name in CODED and pa.types.is_string(one.type):
-            column = batch.column(number).dictionary_encode()
-            batch = batch.set_column(number, pa.field(one.name, column.type, metadata=one.metadata),
-                                     column)
-    return batch
-
-
-def _describe(dataset: h5py.Dataset, attributes: dict[str, str]) -> None:
-    names = {"unit": "units", "help": "long_name"}
-    for key, value in attributes.items():
-        if value and key not in ("part", "common"):
-            dataset.attrs[names.get(key, key)] = value

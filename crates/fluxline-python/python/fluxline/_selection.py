@@ -15,6 +15,7 @@ import pyarrow as pa
 from ._columns import metadata
 from .errors import Error
 
+Time = datetime.datetime | int
 RAW_TABLES = ("packets",)
 """Tables of whole packets: their values are in the other tables already."""
 
@@ -54,11 +55,16 @@ class Selection:
     sources: tuple[str | int, ...] | None = None
     events: tuple[int, int] | None = None
     """The first event, and the event behind the last one."""
+    since: int | None = None
+    """Events whose first packet came at this time or later, in nanoseconds since 1970."""
+    until: int | None = None
+    """Events whose first packet came before this time."""
 
     @staticmethod
     def of(tables: Iterable[str] | None = None, columns: Iterable[str] | None = None,
            sources: Iterable[str | int] | None = None,
-           events: range | tuple[int, int] | None = None) -> Selection:
+           events: range | tuple[int, int] | None = None, since: Time | None = None,
+           until: Time | None = None) -> Selection:
         """Makes a selection of lists, ranges or pairs."""
         bounds = (events.start, events.stop) if isinstance(events, range) else events
         return Selection(
@@ -66,7 +72,23 @@ class Selection:
             columns=None if columns is None else tuple(columns),
             sources=None if sources is None else tuple(sources),
             events=None if bounds is None else (int(bounds[0]), int(bounds[1])),
+            since=_nanoseconds(since), until=_nanoseconds(until),
         )
+
+    def keywords(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """Returns the keywords for the rows of a table, and for these columns of it."""
+        chosen = {"columns": columns, "sources": self.sources, "events": self.events,
+                  "since": self.since, "until": self.until}
+        return {key: value for key, value in chosen.items() if value is not None}
+
+
+def _nanoseconds(time: Time | None) -> int | None:
+    """Returns a time in nanoseconds since 1970; one without a zone is in UTC."""
+    if time is None or isinstance(time, int):
+        return time
+    zoned = time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+    since = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return since // datetime.timedelta(microseconds=1) * 1000
 
 
 @dataclass
@@ -80,6 +102,8 @@ class Report:
     """The bytes of the values in memory, before compression and without offsets."""
     file_bytes: int = 0
     seconds: float = 0.0
+    damage: str = ""
+    """Recorded packets that cannot be read, in a sentence; empty if all can."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -155,6 +179,26 @@ def run_name(run: Tables) -> str:
     """Returns the name of a run: of its experiment, else of its folder."""
     name = run.info.get("experiment", {}).get("name")
     return str(name or os.path.basename(str(run.info.get("folder", "run"))))
+
+
+def check_whole(run: Tables, selection: Selection, report: Report) -> None:
+    """Reports recorded packets that cannot be read, since their files are damaged or missing.
+
+    An export of all packets counts them by itself; otherwise one more pass over the files does.
+    """
+    recorded = (run.info.get("recorded") or {}).get("packets")
+    if recorded is None:
+        report.notes.append("the run is not finished, or was cut: these are its complete batches.")
+        return
+    if "packets" not in run.tables:
+        return
+    rows = [count for table, count in report.rows.items() if table != "events"]
+    if selection == Selection() and sum(rows) == recorded:
+        return
+    readable = sum(batch.num_rows for batch in run.batches("packets", columns=["event"]))
+    if readable < recorded:
+        report.damage = (f"{recorded - readable} of {recorded} recorded packets cannot be read, "
+                         "and are not in the export; `fluxline inspect` names the damaged files.")
 
 
 class ArrowTables:

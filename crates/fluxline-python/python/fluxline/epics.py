@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import operator
 import signal
 import sys
 import threading
@@ -100,26 +101,37 @@ class Newest:
     """The newest snapshot, or the reason why there is none."""
 
     def __init__(self) -> None:
-        self.plain: dict[str, Reading] = {}
         self.sources: list[dict[str, Any]] = []
         self.at_s = 0.0
         self.away = "no snapshot yet"
+        self._plain: dict[str, Reading] = {"COMMAND": Reading(""), "NOTE": Reading("")}
+        self._snapshot: dict[str, Any] | None = None
 
     def take(self, snapshot: dict[str, Any]) -> None:
         """Takes the values of a snapshot."""
-        self.plain |= readings(snapshot)
-        self.plain["CONNECTED"], self.plain["MESSAGE"] = Reading(True), Reading("")
+        self._snapshot = snapshot
         self.sources = snapshot.get("sources", [])
         self.at_s, self.away = snapshot.get("at_ns", 0) * 1e-9, ""
 
     def lose(self, sentence: str) -> None:
         """Keeps the values, with an alarm."""
-        self.plain |= {"CONNECTED": Reading(False), "MESSAGE": Reading(sentence)}
         self.at_s, self.away = time.time(), sentence
+
+    def plain(self) -> dict[str, Reading]:
+        """Returns all values except those of sources; read when they are wanted."""
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            self._plain |= readings(snapshot)
+        return self._plain
 
     def reading(self, key: str | SourceKey) -> Reading:
         """Returns the value of a variable with its alarm."""
-        found = self._of_source(key) if isinstance(key, SourceKey) else self.plain.get(key)
+        if key == "CONNECTED":
+            found: Reading | None = Reading(not self.away)
+        elif key == "MESSAGE":
+            found = Reading(self.away)
+        else:
+            found = self._of_source(key) if isinstance(key, SourceKey) else self.plain().get(key)
         if self.away:
             return Reading(found.value if found else None, found.unit if found else "", INVALID,
                            self.away)
@@ -198,6 +210,7 @@ class SourceTable:
         columns += [(one, "d" if one == "rate" else "l") for one in SOURCE_COLUMNS]
         self._names = [one for one, _ in columns]
         self._type = NTTable.buildType([(one, "a" + code) for one, code in columns])
+        self._values = operator.itemgetter(*self._names)
         self._columns: dict[str, list[Any]] = {}
         self._away = ""
         self.pv = SharedPV(handler=self)
@@ -219,7 +232,13 @@ class SourceTable:
 
     def _columns_of(self, newest: Newest) -> dict[str, list[Any]]:
         rows = newest.sources
-        return {name: [row.get(name, 0) for row in rows] for name in self._names}
+        try:
+            columns = list(zip(*map(self._values, rows), strict=True))
+        except KeyError:
+            columns = []
+        if not columns:
+            return {name: [row.get(name, 0) for row in rows] for name in self._names}
+        return dict(zip(self._names, map(list, columns), strict=True))
 
     def _table(self, columns: dict[str, list[Any]], newest: Newest) -> Value:
         fields: dict[str, Any] = {"value": columns, "timeStamp": _stamp(newest.at_s)}
@@ -235,6 +254,14 @@ class SourceTable:
     def onLastDisconnect(self, pv: SharedPV) -> None:  # noqa: N802, ARG002
         """Closes the table, so that it costs nothing."""
         self.bridge.forget(self)
+
+
+def _shape(snapshot: dict[str, Any]) -> tuple[int, ...]:
+    """Returns numbers that change when a snapshot gets other variables."""
+    flow = snapshot.get("flow", {})
+    parts = (snapshot.get("rates", {}), snapshot.get("events", {}), snapshot.get("delays", {}),
+             snapshot.get("inputs", ()), flow.get("ends", ()))
+    return tuple(map(len, parts))
 
 
 def _stamp(at_s: float) -> dict[str, int]:
@@ -263,11 +290,11 @@ class Bridge:
         self._stop = threading.Event()
         self._printed = ""
         self._sources = 0
+        self._shape: tuple[int, ...] = ()
         self.provider.add(f"{prefix}:SOURCES", SourceTable(self).pv)
         for name, code in [("CONNECTED", "?"), ("MESSAGE", "s"), ("COMMAND", "s"), ("NOTE", "s"),
                            ("SHOT", "l")]:
             self._add(name, name, code)
-        self.newest.plain |= {"COMMAND": Reading(""), "NOTE": Reading("")}
 
     def _add(self, name: str, key: str | SourceKey, code: str) -> None:
         self.variables[key] = variable = Variable(key, code, self)
@@ -300,13 +327,19 @@ class Bridge:
         """Takes a snapshot, and posts what changed to the clients."""
         with self._lock:
             self.newest.take(snapshot)
-            for name, reading in self.newest.plain.items():
-                if name not in self.variables:
-                    self._add(name, name, CODES[type(reading.value)])
+            shape = _shape(snapshot)
+            if shape != self._shape:
+                self._add_plain()
+                self._shape = shape
             for number in range(self._sources, len(self.newest.sources)):
                 self._add_source(number)
             self._post()
         self._printed = ""
+
+    def _add_plain(self) -> None:
+        for name, reading in self.newest.plain().items():
+            if name not in self.variables:
+                self._add(name, name, CODES[type(reading.value)])
 
     def _add_source(self, number: int) -> None:
         self._sources = number + 1

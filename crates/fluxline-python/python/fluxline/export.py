@@ -9,6 +9,7 @@ needs its own optional packages, for example `pip install 'fluxline[nexus]'`.
 from __future__ import annotations
 
 import argparse
+import datetime
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ from .errors import Error
 from .formats import MODULES, module_of
 
 PROGRESS_S = 0.5
-STATUS_FAILED, STATUS_INPUT, STATUS_STOPPED = 1, 3, 7
+STATUS_FAILED, STATUS_INPUT, STATUS_STOPPED, STATUS_DAMAGED = 1, 3, 7, 8
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--columns", type=_names, metavar="A,B", help="columns [all]")
     made.add_argument("--sources", type=_names, metavar="A,B", help="sources, by name or number")
     made.add_argument("--events", type=_events, metavar="A..B", help="events from A to before B")
+    made.add_argument("--since", type=_time, metavar="TIME",
+                      help="events from this time on, as 2026-11-23T12:00:00Z")
+    made.add_argument("--until", type=_time, metavar="TIME", help="events before this time")
     made.add_argument("--compression", choices=("none", "lzf", "gzip"),
                       help="of waveforms in hdf5 and nexus [none]")
     made.add_argument("--overwrite", action="store_true", help="replace an existing file")
@@ -54,6 +58,14 @@ def _names(text: str) -> list[str]:
     return [one for one in text.split(",") if one]
 
 
+def _time(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not a time; write for example 2026-11-23T12:00:00Z") from None
+
+
 def _events(text: str) -> tuple[int, int]:
     first, dots, end = text.partition("..")
     try:
@@ -65,7 +77,7 @@ def _events(text: str) -> tuple[int, int]:
     return found
 
 
-FILE_OPTIONS = ("tables", "columns", "sources", "events")
+FILE_OPTIONS = ("tables", "columns", "sources", "events", "since", "until")
 OPTIONS = {
     "hdf5": (*FILE_OPTIONS, "compression", "overwrite"),
     "nexus": (*FILE_OPTIONS, "compression", "overwrite", "event_id", "event_time", "pulse_height"),
@@ -141,6 +153,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("fluxline.export: stopped; the file is not complete.", file=sys.stderr)
         return STATUS_FAILED
     _print(report)
+    if getattr(report, "damage", ""):
+        print(f"fluxline.export: {report.damage}", file=sys.stderr)
+        return STATUS_DAMAGED
     return 0
 
 

@@ -11,7 +11,8 @@ import h5py
 import pyarrow as pa
 
 from ._columns import metadata
-from ._h5 import LAYOUT_VERSION, Keywords, Options, TableWriter, write
+from ._h5 import LAYOUT_VERSION, Keywords, Options, write
+from ._h5_table import TableWriter
 from ._selection import Report, Tables, iso_time, opened, run_name
 
 

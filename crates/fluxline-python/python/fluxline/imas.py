@@ -25,6 +25,7 @@ from ._selection import (
     Report,
     Selection,
     Tables,
+    check_whole,
     common_column,
     iso_time,
     opened,
@@ -81,7 +82,9 @@ def to_imas(run: Any, path: str | os.PathLike[str], into: str | None = None,
     logging.getLogger("imas").setLevel(logging.WARNING)
     report = Report(target.path, notes=list(tables.notes))
     reader = _Reader(tables, signal, sample_seconds, report)
-    made = _ids(place, tables, reader.channels(Selection.of(**selection)))
+    chosen = Selection.of(**selection)
+    made = _ids(place, tables, reader.channels(chosen))
+    check_whole(tables, chosen, report)
     part = target.path.with_name(f".{target.path.stem}.part.nc")
     part.unlink(missing_ok=True)
     try:
@@ -123,11 +126,9 @@ class _Reader:
     def _read(self, table: str, schema: pa.Schema, selection: Selection,
               found: dict[int, _Channel]) -> None:
         source, when = common_column(schema, "source"), common_column(schema, "time")
-        given = {"columns": [self.signal, source, when], "sources": selection.sources,
-                 "events": selection.events}
-        given = {key: value for key, value in given.items() if value is not None}
+        columns = [one for one in (self.signal, source, when) if one is not None]
         rows = 0
-        for batch in self.run.batches(table, **given):
+        for batch in self.run.batches(table, **selection.keywords(columns)):
             rows += batch.num_rows
             self._take(batch, {leaf.name: leaf for leaf in leaves(batch)}, found)
         self.report.rows[table] = rows

@@ -20,7 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ._columns import Leaf, leaves, metadata
-from ._selection import ExportError, Report, Selection, Tables, common_column, opened, tables_of
+from ._selection import (
+    ExportError,
+    Report,
+    Selection,
+    Tables,
+    check_whole,
+    common_column,
+    opened,
+    tables_of,
+)
 
 NAME_LENGTH_MAX = 12
 """The longest name of a node that every version of MDSplus takes."""
@@ -84,6 +93,7 @@ def to_mdsplus(run: Any, place: str, sample_seconds: float | None = None, tcl: b
     except mdsthin.MdsException as error:
         raise ExportError(f"{where.server} refused {where.tree}, shot {where.shot} ({error})."
                           ) from error
+    check_whole(tables, chosen, report)
     report.seconds = time.monotonic() - began
     return report
 
@@ -94,8 +104,7 @@ def _batches(run: Tables, table: str, chosen: Selection) -> Iterator[pa.RecordBa
     if chosen.columns is not None:
         own = [common_column(run.schema(table), one) for one in ("source", "time")]
         columns = [one for one in names if one in chosen.columns or one in own]
-    given = {"columns": columns, "sources": chosen.sources, "events": chosen.events}
-    return run.batches(table, **{key: one for key, one in given.items() if one is not None})
+    return run.batches(table, **chosen.keywords(columns))
 
 
 def segments(where: Place, table: str, batch: pa.RecordBatch,

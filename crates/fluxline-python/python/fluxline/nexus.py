@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ._columns import UNIX_EPOCH, UNIX_TIME, Leaf, is_list, leaves, metadata, offsets
-from ._h5 import Keywords, Options, TableSink, TableWriter, coded, write
+from ._h5 import Keywords, Options, TableSink, write
+from ._h5_table import TableWriter, coded
 from ._selection import Report, Tables, common_column, iso_time, opened, run_name
 from .hdf5 import descriptions_of, facts_of
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ._columns import Leaf, leaves, offsets
 from ._partial import PartialFile
-from ._selection import Names, Report, Selection, opened, schema_of, tables_of
+from ._selection import Names, Report, Selection, check_whole, opened, schema_of, tables_of
 
 
 def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
@@ -35,14 +35,13 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
             for name in tables_of(tables, chosen):
                 table = _Table(Path(folder), target)
                 schema = schema_of(tables, name, chosen)
-                given = {"columns": chosen.columns and schema.names, "sources": chosen.sources,
-                         "events": chosen.events}
-                given = {key: value for key, value in given.items() if value is not None}
-                for batch in tables.batches(name, **given):
+                columns = schema.names if chosen.columns is not None else None
+                for batch in tables.batches(name, **chosen.keywords(columns)):
                     table.append(batch)
                     report.payload_bytes += batch.nbytes
                 table.move_into(archive, name)
                 report.rows[name] = table.rows
+        check_whole(tables, chosen, report)
     except BaseException:
         target.remove()
         raise

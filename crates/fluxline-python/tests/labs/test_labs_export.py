@@ -114,6 +114,22 @@ def test_a_selection_of_columns_sources_and_events(recorded, tmp_path):
                                    "events/event"]
 
 
+def test_times_select_events(recorded, tmp_path):
+    package("pyarrow")
+    # The packets of a raw file come at one time, to the nanosecond.
+    first = fl.Run(recorded).events(columns=["first_time"]).numpy("first_time")[0]
+    before, after = (first.astype("datetime64[us]") + step for step in (0, 1))
+    for number, (flag, time, wanted) in enumerate([
+        ("--since", before, EVENTS), ("--until", before, 0),
+        ("--since", after, 0), ("--until", after, EVENTS),
+    ]):
+        done = export(recorded, "--to", "npz", tmp_path / str(number), flag, f"{time}Z")
+        assert done.returncode == 0, done.stderr
+        assert f"{wanted:>12} rows  events" in done.stdout, (flag, time, done.stdout)
+    done = export(recorded, "--to", "npz", tmp_path / "c", "--since", "noon")
+    assert done.returncode == 2 and "`noon` is not a time" in done.stderr
+
+
 def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):
     imas = package("imas")
     done = export(recorded, "--to", "imas", tmp_path / "run.nc", "--signal", "adc", "--into",
@@ -161,6 +177,20 @@ def test_an_unfinished_run_exports_its_complete_batches(recorded, tmp_path):
     with h5py.File(tmp_path / "run.h5") as found:
         rows = found["tables/events/key"].shape[0] if "tables" in found else 0
     assert rows < EVENTS
+
+
+@pytest.mark.parametrize("chosen", [[], ["--columns", "adc"], ["--events", "0..10"]])
+def test_packets_of_a_damaged_file_are_missed_aloud(recorded, tmp_path, chosen):
+    package("h5py")
+    copy = tmp_path / "0008"
+    subprocess.run(["cp", "-r", recorded, copy], check=True)
+    file = next(copy.glob("events-*.arrows"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    done = export(copy, "--to", "hdf5", tmp_path / "run.h5", *chosen)
+    assert done.returncode == 8, done.stderr
+    assert f"of {BOARDS * EVENTS} recorded packets cannot be read" in done.stderr
 
 
 def test_a_format_whose_package_is_missing_says_what_to_install(recorded, tmp_path):
