@@ -47,7 +47,7 @@ pub enum Command {
     Recover(RecoverArguments),
     /// Send a run's events to a topic of Apache Kafka, as far as they are not there
     #[command(after_help = "Example: fluxline ship runs/0042")]
-    Ship(ShipArguments),
+    Ship(crate::ship_arguments::ShipArguments),
     /// Work with packet descriptions
     #[command(subcommand)]
     Format(FormatCommand),
@@ -503,22 +503,6 @@ pub enum ExportKind {
 pub struct RecoverArguments {
     /// The run's folder
     pub run: PathBuf,
-}
-
-/// `fluxline ship`.
-#[derive(Debug, Args)]
-pub struct ShipArguments {
-    /// The run's folder
-    pub run: PathBuf,
-    /// Addresses of brokers, separated by commas; default: those of the experiment
-    #[arg(long, value_name = "HOST:PORT,...")]
-    pub brokers: Option<String>,
-    /// The topic; default: that of the experiment
-    #[arg(long)]
-    pub topic: Option<String>,
-    /// File with settings of the connection, such as TLS; default: that of the experiment
-    #[arg(long, value_name = "FILE")]
-    pub settings_file: Option<PathBuf>,
 }
 
 /// `fluxline emulate`.

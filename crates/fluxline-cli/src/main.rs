@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod rdma_arguments;
 mod served;
+mod ship_arguments;
 mod sim_arguments;
 mod topo_arguments;
 mod version;
