@@ -8,6 +8,7 @@ use fluxline_bench::real::{Link, LinkError};
 
 use crate::event_arguments::EventArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
+use crate::run_arguments::{RecoverArguments, ShipArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -47,7 +48,7 @@ pub enum Command {
     Recover(RecoverArguments),
     /// Send a run's events to a topic of Apache Kafka, as far as they are not there
     #[command(after_help = "Example: fluxline ship runs/0042")]
-    Ship(crate::ship_arguments::ShipArguments),
+    Ship(ShipArguments),
     /// Work with packet descriptions
     #[command(subcommand)]
     Format(FormatCommand),
@@ -496,13 +497,6 @@ pub enum ExportKind {
     Csv,
     /// NumPy arrays
     Npy,
-}
-
-/// `fluxline recover`.
-#[derive(Debug, Args)]
-pub struct RecoverArguments {
-    /// The run's folder
-    pub run: PathBuf,
 }
 
 /// `fluxline emulate`.

@@ -1,8 +1,15 @@
-//! The arguments of `fluxline ship`.
+//! The arguments of `fluxline recover` and `fluxline ship`.
 
 use std::path::PathBuf;
 
 use clap::Args;
+
+/// `fluxline recover`.
+#[derive(Debug, Args)]
+pub struct RecoverArguments {
+    /// The run's folder
+    pub run: PathBuf,
+}
 
 /// `fluxline ship`.
 #[derive(Debug, Args)]
