@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Passes every test of the project. What the tests need besides Rust and a C compiler (tshark for
 # the dissectors, C++ for its example, ip, nft and ethtool for network namespaces and their faults,
-# pyarrow and NumPy for the files, scapy for RoCEv2, hunspell for the docs, Java and Maven for Kafka)
-# is installed first.
+# pyarrow and NumPy for the files, scapy for RoCEv2, hunspell for the docs, Java and Maven for
+# Kafka) is installed first.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -25,8 +25,8 @@ jars into $jars and make an empty file named complete beside them"
   # Several tests may start at once: one of them fetches.
   exec 9>"$jars/lock"
   flock 9
-  [ -e "$jars/complete" ] || mvn -q -B -Dstyle.color=never -f "$here/pom.xml" dependency:copy-dependencies \
-    -DoutputDirectory="$jars" >&2
+  [ -e "$jars/complete" ] || mvn -q -B -Dstyle.color=never -f "$here/pom.xml" \
+    dependency:copy-dependencies -DoutputDirectory="$jars" >&2
   touch "$jars/complete"
   flock -u 9
   exec 9>&-
@@ -69,8 +69,8 @@ PROPERTIES
 
 is_alive() { kill -0 "$1" 2>/dev/null; }
 
-# Waits until the broker's group coordinator answers; fails when the process has ended. The tool ends
-# with status 0 whatever happened; its words show errors.
+# Waits until the broker's group coordinator answers; fails when the process has ended. The tool
+# ends with status 0 whatever happened; its words show errors.
 await_coordinator() {
   local folder="$1" pid="$2" address answer
   address="$(cat "$folder/address")"

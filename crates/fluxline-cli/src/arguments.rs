@@ -10,6 +10,7 @@ use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
 use crate::log::{LogFormat, LogLevel};
 use crate::page_arguments::{ServeArguments, ServeRunsArguments};
+use crate::run_arguments::{RecoverArguments, ShipArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -456,29 +457,6 @@ pub struct InspectArguments {
     /// Leave late fragments as rows of their own, instead of counting them with their events
     #[arg(long)]
     pub no_join: bool,
-}
-
-/// `fluxline recover`.
-#[derive(Debug, Args)]
-pub struct RecoverArguments {
-    /// The run's folder
-    pub run: PathBuf,
-}
-
-/// `fluxline ship`.
-#[derive(Debug, Args)]
-pub struct ShipArguments {
-    /// The run's folder
-    pub run: PathBuf,
-    /// Addresses of brokers, separated by commas; default: those of the experiment
-    #[arg(long, value_name = "HOST:PORT,...")]
-    pub brokers: Option<String>,
-    /// The topic; default: that of the experiment
-    #[arg(long)]
-    pub topic: Option<String>,
-    /// File with settings of the connection, such as TLS; default: that of the experiment
-    #[arg(long, value_name = "FILE")]
-    pub settings_file: Option<PathBuf>,
 }
 
 /// `fluxline emulate`.

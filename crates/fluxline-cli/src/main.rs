@@ -19,6 +19,7 @@ mod output;
 mod page_arguments;
 mod progress;
 mod rdma_arguments;
+mod run_arguments;
 mod served;
 mod sim_arguments;
 mod topo_arguments;

@@ -1,4 +1,4 @@
-//! demonstrates: the speed of the sink alone: batches of events to a topic, as fast as it takes them
+//! demonstrates: the speed of the sink alone: batches of events to a topic, without a recorder
 //!
 //! run: tools/kafka/speed.sh, which measures Kafka's own tools beside it
 

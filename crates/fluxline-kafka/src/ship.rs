@@ -243,7 +243,7 @@ impl Present {
         let mut progress = Instant::now();
         loop {
             let Some(message) = consumer.poll(Duration::from_millis(100)) else {
-                // Behind the last record there may be marks of transactions, which are no records.
+                // Marks of transactions may follow the last record; they are not records.
                 let position = consumer.position()?;
                 let at = position.find_partition(&to.topic, partition).map(|its| its.offset());
                 if matches!(at, Some(Offset::Offset(offset)) if offset >= high) {

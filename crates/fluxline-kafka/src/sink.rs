@@ -71,7 +71,7 @@ pub struct Sent {
     bytes: u64,
 }
 
-/// What the client's thread and the recorder's share.
+/// State that the client's thread and the recorder's share.
 #[derive(Default)]
 struct State {
     counters: SinkCounters,

@@ -458,7 +458,7 @@ fn node_that_dies_and_starts_again_loses_only_what_it_had_not_handed_over() {
     assert_eq!(taken, of_nodes + handed, "handed over = taken");
 }
 
-/// Whatever bytes a record has, reading it neither panics nor hangs, and a changed record of ours is
+/// Reading a record neither panics nor hangs, whatever its bytes are. A changed record of ours is
 /// not a record.
 #[test]
 fn spoilt_records_are_foreign() {

@@ -24,7 +24,8 @@ fn experiment(address: &str, packets: u32, lines: &str) -> String {
         "name = \"lab\"\n[[source]]\nname = \"boards\"\nformat = \"counter\"\n\
          [source.emulator]\nsources = 4\nrate = 2000\npackets = {packets}\npayload-bytes = 1000\n\
          link = \"direct\"\n[record]\nbatch-ms = 50\n\
-         [sink.kafka]\nbrokers = \"{address}\"\ntopic = \"{TOPIC}\"\nrecord-bytes = 65536\n{lines}\n"
+         [sink.kafka]\nbrokers = \"{address}\"\ntopic = \"{TOPIC}\"\n\
+         record-bytes = 65536\n{lines}\n"
     )
 }
 
@@ -196,7 +197,7 @@ fn wrong_destinations_are_refused_in_one_sentence() {
     let said = start(&experiment(&broker.address, 1, wrong), "3").expect("a wrong setting");
     assert!(said.contains("acks-of-the-lab"), "{said}");
 
-    // No broker at all: the run is recorded, and says what to do.
+    // Without any broker, the run is recorded, and says what to do.
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
     let nobody = port.expect("an address").to_string();
     let run_folder = scratch.run("4");

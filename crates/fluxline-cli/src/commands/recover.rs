@@ -4,8 +4,8 @@ use fluxline_daq::record::RecoverReport;
 use serde_json::json;
 
 use super::integrity;
-use crate::arguments::RecoverArguments;
 use crate::failure::{self, Ending, Failure};
+use crate::run_arguments::RecoverArguments;
 use crate::say;
 
 /// Recovers a run, prints the cuts, and fails if recorded data is still missing.

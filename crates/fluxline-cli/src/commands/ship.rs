@@ -1,7 +1,7 @@
 //! `fluxline ship`: sends a run's events to its topic, as far as they are not there.
 
-use crate::arguments::ShipArguments;
 use crate::failure::Failure;
+use crate::run_arguments::ShipArguments;
 
 /// Ships a run, and prints what was sent and what was there before.
 #[cfg(feature = "kafka")]

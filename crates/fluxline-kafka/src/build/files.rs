@@ -1,7 +1,7 @@
 //! Run folders of partitions, and their way into one run.
 //!
-//! A builder writes each partition into a folder of its own, `pPARTITION-bBATCH-BUILDER`, which is a
-//! run folder that begins with that batch. After a take-over, batches of one partition are in
+//! A builder writes each partition into a folder of its own, `pPARTITION-bBATCH-BUILDER`. It is a
+//! run folder that begins with that batch. After a takeover, batches of one partition are in
 //! several folders, and a few may be in two. [`gather`] takes the committed ones, each once, into
 //! one run that every command reads.
 
@@ -127,7 +127,7 @@ pub enum GatherError {
 /// The result of gathering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
     /// Events in them.
     pub events: u64,

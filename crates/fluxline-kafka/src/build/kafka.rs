@@ -233,7 +233,7 @@ impl Log for KafkaLog {
         producer
             .init_transactions(COMMIT_WITHIN)
             .map_err(|error| of_transaction(partition, &error))?;
-        // Whoever had the partition before is fenced now: the list of commits is complete.
+        // The builder before is fenced now: the list of commits is complete.
         let committed = self.committed(partition).map_err(|error| away(&error))?;
         let epoch = self.owners.get(&partition).map_or(1, |owner| owner.epoch + 1);
         self.owners.insert(partition, Owner { producer, epoch });

@@ -99,7 +99,7 @@ pub trait Log {
     /// Errors: [`LogError::Hole`] when the record at `offset` was removed.
     fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError>;
 
-    /// Takes a partition; whoever had it before can commit no more.
+    /// Takes a partition; the builder that had it before can commit no more.
     fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError>;
 
     /// Commits a batch by a claim.

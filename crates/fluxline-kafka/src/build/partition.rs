@@ -1,8 +1,8 @@
 //! The builder of one partition: records in, numbered batches of events out.
 //!
 //! It is a pure function of the records in the partition: time comes from the marks in them, and
-//! batches are cut where the records say. So whoever reads the same records makes the same batches,
-//! byte for byte, and a batch is known by its number.
+//! batches are cut between records. So two builders that read the same records make the same
+//! batches, byte for byte, and a batch is known by its number.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub struct BuiltSource {
     pub format: String,
 }
 
-/// What is known of a readout node.
+/// The state of a readout node.
 #[derive(Clone, Debug, Default)]
 struct Node {
     start: u32,

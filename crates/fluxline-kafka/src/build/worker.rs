@@ -1,8 +1,8 @@
 //! A builder at work on one partition: reads records, writes batches, commits them.
 //!
 //! A batch is written first and committed then. After a death between the two, the batch is in the
-//! output without a commit; the next builder makes the same batch again and commits it. Readers take
-//! committed batches, each by its number, so no event is lost or doubled.
+//! output without a commit; the next builder makes the same batch again and commits it. Readers
+//! take committed batches, each by its number, so no event is lost or doubled.
 
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;

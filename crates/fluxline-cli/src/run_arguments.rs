@@ -1,0 +1,28 @@
+//! The arguments of `fluxline recover` and `fluxline ship`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `fluxline recover`.
+#[derive(Debug, Args)]
+pub struct RecoverArguments {
+    /// The run's folder
+    pub run: PathBuf,
+}
+
+/// `fluxline ship`.
+#[derive(Debug, Args)]
+pub struct ShipArguments {
+    /// The run's folder
+    pub run: PathBuf,
+    /// Addresses of brokers, separated by commas; default: those of the experiment
+    #[arg(long, value_name = "HOST:PORT,...")]
+    pub brokers: Option<String>,
+    /// The topic; default: that of the experiment
+    #[arg(long)]
+    pub topic: Option<String>,
+    /// File with settings of the connection, such as TLS; default: that of the experiment
+    #[arg(long, value_name = "FILE")]
+    pub settings_file: Option<PathBuf>,
+}
