@@ -183,7 +183,7 @@ pub struct Parts {
     dtype: String,
     /// Values in each row of a list, where all rows have as many.
     width: Option<usize>,
-    /// Where each row begins, and the last one ends; int64, of lists alone.
+    /// The first value of each row, and the end of the last row; int64, of lists alone.
     offsets: Option<Values>,
     /// A true byte for each row without a value; None: all have one.
     nulls: Option<Values>,

@@ -85,9 +85,9 @@ pub struct Element {
     bytes: usize,
 }
 
-/// Bytes.
+/// The type of single bytes.
 pub const U8: Element = Element { name: "uint8", formats: &["B", "b", "c"], bytes: 1 };
-/// Words of 64 bits.
+/// The type of words of 64 bits.
 pub const I64: Element = Element { name: "int64", formats: &["q", "l"], bytes: 8 };
 
 impl Output {

@@ -13,7 +13,7 @@ use super::region::Region;
 /// Something that happened on a node. Match its kinds: `case Completion.Notified(value=7):`.
 #[pyclass(frozen, module = "fluxline")]
 pub enum Completion {
-    /// Posted work is done or failed; the tag is None where none was given.
+    /// Posted work is done or failed; `tag` is `None` if the program gave no tag.
     Done {
         endpoint: Py<Endpoint>,
         tag: Option<u64>,

@@ -157,7 +157,7 @@ impl Core {
         !self.kept.is_empty()
     }
 
-    /// Errors: so many completions wait that nothing more is taken from the link.
+    /// Checks that the link's completions find room. Errors: `KEPT_MAX` of them wait already.
     pub fn check_room(&self) -> Result<(), Fault> {
         match self.kept.len() < KEPT_MAX {
             true => Ok(()),
@@ -263,7 +263,7 @@ impl Core {
     }
 }
 
-/// Returns a number of seconds as a span; negative ones are none at all.
+/// Returns a number of seconds as a span; a negative number is zero.
 pub fn span(seconds: f64) -> Span {
     Span::from_ns((seconds.max(0.0) * 1e9).min(1e18) as u64)
 }

@@ -1,8 +1,8 @@
 //! Links as Python sees them: nodes, regions, connections and push rings.
 //!
-//! A blocking call is a [`task::Work`] that is stepped until it has a value: in `finish` detached
-//! from the interpreter, with a look at Ctrl-C every 20 ms, or in asyncio when the link's descriptor
-//! is readable. `core` has the node itself, and knows nothing of Python's objects.
+//! A blocking call is a [`task::Work`] that is stepped until it has a value. `finish` does so
+//! detached from the interpreter, and looks for Ctrl-C every 20 ms; asyncio does so when the
+//! descriptor of the link is readable. `core` has the node itself, without objects of Python.
 
 mod completion;
 mod core;
