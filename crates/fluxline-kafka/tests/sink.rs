@@ -116,6 +116,8 @@ fn events_arrive_once_live_and_shipping_again_sends_nothing() {
     let report = run(&experiment(&broker.address, 1000, ""), &run_folder);
     let its = counters(&report);
     assert_eq!((its.offered, its.acked), (4000, 4000), "{:?}", report.notes);
+    let headline = report.ledger.headline();
+    assert!(headline.contains("The sink has acknowledged 4000 of 4000 events."), "{headline}");
     assert_once(&broker, &run_folder);
     let shipped = ship_run(&run_folder);
     assert_eq!((shipped.sent, shipped.present), (0, its.records_acked));

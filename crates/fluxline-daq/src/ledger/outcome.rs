@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::Ledger;
 use super::remedies::remedy;
+use super::{Ledger, SinkCounters};
 
 /// An end that received data can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +174,9 @@ impl Ledger {
             let _ = write!(out, ". Frames without a datagram: {}", listed(frames.into_iter()));
         }
         let _ = write!(out, ". {}. {}.", self.loss_sentence(), self.event_sentence());
+        if let Some(sink) = &self.sink {
+            let _ = write!(out, " {}.", sink_sentence(sink));
+        }
         out
     }
 
@@ -230,6 +233,20 @@ impl Ledger {
         let builder = &self.builder;
         builder.events_incomplete + builder.events_stopped
     }
+}
+
+/// Returns the places of the events that a sink was given, in a sentence.
+fn sink_sentence(sink: &SinkCounters) -> String {
+    let places = [
+        ("waiting", sink.queued),
+        ("refused", sink.refused),
+        ("timed out", sink.timed_out),
+        ("left out", sink.left_out),
+    ];
+    let others = places.iter().filter(|place| place.1 > 0);
+    let others: Vec<_> = others.map(|(name, count)| format!("{name} {count}")).collect();
+    let rest = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+    format!("The sink has acknowledged {} of {} events{rest}", sink.acked, sink.offered)
 }
 
 /// Returns a count with its unit: `1 packet`, `2 packets`.
