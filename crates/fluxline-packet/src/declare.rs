@@ -14,8 +14,8 @@ use super::layout::{
     BitPart, FieldOffset, Item, ItemKind, Layout, List, Origin, Pick, Picked, Rules, Stage, Value,
     ValueKind,
 };
-use super::model::{self, BitRange, FieldType};
-use super::packed::{BitOrder, PACKED_BITS_MAX, Packed};
+use super::model::{self, BitOrder, BitRange, FieldType};
+use super::packed::{PACKED_BITS_MAX, Packed};
 use super::scope::{Context, LayoutKind, Names, Resolve, Written, title};
 use fluxline_toml::LoadError;
 

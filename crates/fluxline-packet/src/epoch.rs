@@ -4,12 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
-use serde::{Deserialize, Deserializer};
-use toml::Spanned;
-
 use super::expression::Expr;
-use super::model::{Epoch, Expression};
 
 /// Seconds of a day without leap second.
 pub(crate) const DAY_SECONDS: u64 = 86_400;
@@ -17,50 +12,6 @@ pub(crate) const DAY_SECONDS: u64 = 86_400;
 const DAYS_TO_1970: u64 = 719_468;
 /// Most months and days that are counted: beyond them, 64 bits of nanoseconds end.
 const COUNT_MAX: u64 = 1 << 20;
-
-/// The start of time as written: its name, or a date and counts.
-#[derive(Clone, Debug)]
-pub enum WrittenEpoch {
-    /// `"unix"` and so on.
-    Named(Epoch),
-    /// `{ date = "2000-01-01", months = "6 * reference_epoch" }`.
-    Counted(CountedEpoch),
-}
-
-/// A date, and the months and days that a packet counts from it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CountedEpoch {
-    /// The date, `YYYY-MM-DD`, from 1970 on unless `days` are counted.
-    pub date: Spanned<String>,
-    /// Months after it.
-    pub months: Option<Spanned<Expression>>,
-    /// Days after it.
-    pub days: Option<Spanned<Expression>>,
-}
-
-impl<'de> Deserialize<'de> for WrittenEpoch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WrittenEpoch, D::Error> {
-        struct OfEpoch;
-        impl<'de> Visitor<'de> for OfEpoch {
-            type Value = WrittenEpoch;
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str(
-                    "\"unix\", \"tai\", \"gps\", \"start\" or { date = \"2000-01-01\", \
-                     months = \"...\" }",
-                )
-            }
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<WrittenEpoch, E> {
-                Epoch::deserialize(de::value::StrDeserializer::new(word)).map(WrittenEpoch::Named)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenEpoch, A::Error> {
-                let counted = CountedEpoch::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(WrittenEpoch::Counted(counted))
-            }
-        }
-        deserializer.deserialize_any(OfEpoch)
-    }
-}
 
 /// A start of time that each packet names, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,6 +22,7 @@ pub mod diagram;
 mod drawing;
 pub mod epoch;
 pub mod expression;
+mod field_type;
 mod instruction;
 mod interval;
 pub mod layout;
@@ -44,8 +45,9 @@ mod walk;
 pub mod wireshark;
 pub mod word;
 
+pub use field_type::BitOrder;
 pub use fluxline_toml::{LoadError, nearest};
 pub use load::{Description, ParameterValue};
 pub use outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
-pub use packed::{BitOrder, PACKED_BITS_MAX, Packed};
+pub use packed::{PACKED_BITS_MAX, Packed};
 pub use program::Program;

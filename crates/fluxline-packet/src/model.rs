@@ -8,12 +8,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::{self, Visitor};
+use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::epoch::WrittenEpoch;
-use super::packed::BitOrder;
+pub use super::field_type::{BitOrder, FieldType};
 
 /// A whole description file.
 #[derive(Clone, Debug, Deserialize)]
@@ -201,89 +200,6 @@ pub struct Field {
     pub help: String,
 }
 
-/// Types of a field; the number is the width in bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the documentation")]
-pub enum FieldType {
-    U8,
-    U16,
-    U24,
-    U32,
-    U40,
-    U48,
-    U56,
-    U64,
-    I8,
-    I16,
-    I32,
-    I64,
-    F32,
-    F64,
-    Bytes,
-    /// Any other width, for packed samples.
-    Odd {
-        bits: u8,
-        signed: bool,
-    },
-}
-
-/// The types of whole bytes, by name.
-const WHOLE_TYPES: [(&str, FieldType); 15] = [
-    ("u8", FieldType::U8),
-    ("u16", FieldType::U16),
-    ("u24", FieldType::U24),
-    ("u32", FieldType::U32),
-    ("u40", FieldType::U40),
-    ("u48", FieldType::U48),
-    ("u56", FieldType::U56),
-    ("u64", FieldType::U64),
-    ("i8", FieldType::I8),
-    ("i16", FieldType::I16),
-    ("i32", FieldType::I32),
-    ("i64", FieldType::I64),
-    ("f32", FieldType::F32),
-    ("f64", FieldType::F64),
-    ("bytes", FieldType::Bytes),
-];
-
-impl FieldType {
-    fn parse(word: &str) -> Option<FieldType> {
-        if let Some((_, kind)) = WHOLE_TYPES.iter().find(|(name, _)| *name == word) {
-            return Some(*kind);
-        }
-        let signed = word.starts_with('i');
-        let digits = word.strip_prefix(['u', 'i'])?;
-        let plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits: u8 = digits.parse().ok().filter(|bits| plain && (1..=64).contains(bits))?;
-        Some(FieldType::Odd { bits, signed })
-    }
-}
-
-impl<'de> Deserialize<'de> for FieldType {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldType, D::Error> {
-        struct OfType;
-        impl Visitor<'_> for OfType {
-            type Value = FieldType;
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("the name of a type")
-            }
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<FieldType, E> {
-                const NAMES: [&str; 15] = {
-                    let mut names = [""; 15];
-                    let mut at = 0;
-                    while at < names.len() {
-                        names[at] = WHOLE_TYPES[at].0;
-                        at += 1;
-                    }
-                    names
-                };
-                FieldType::parse(word).ok_or_else(|| E::unknown_variant(word, &NAMES))
-            }
-        }
-        deserializer.deserialize_str(OfType)
-    }
-}
-
 /// A part of a word.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -437,6 +353,50 @@ pub struct Timestamp {
     pub epoch: WrittenEpoch,
     /// There is a time stamp only when this is not zero.
     pub when: Option<Spanned<Expression>>,
+}
+
+/// The start of time as written: its name, or a date and counts.
+#[derive(Clone, Debug)]
+pub enum WrittenEpoch {
+    /// `"unix"` and so on.
+    Named(Epoch),
+    /// `{ date = "2000-01-01", months = "6 * reference_epoch" }`.
+    Counted(CountedEpoch),
+}
+
+/// A date, and the months and days that a packet counts from it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountedEpoch {
+    /// The date, `YYYY-MM-DD`, from 1970 on unless `days` are counted.
+    pub date: Spanned<String>,
+    /// Months after it.
+    pub months: Option<Spanned<Expression>>,
+    /// Days after it.
+    pub days: Option<Spanned<Expression>>,
+}
+
+impl<'de> Deserialize<'de> for WrittenEpoch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WrittenEpoch, D::Error> {
+        struct OfEpoch;
+        impl<'de> Visitor<'de> for OfEpoch {
+            type Value = WrittenEpoch;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(
+                    "\"unix\", \"tai\", \"gps\", \"start\" or { date = \"2000-01-01\", \
+                     months = \"...\" }",
+                )
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<WrittenEpoch, E> {
+                Epoch::deserialize(de::value::StrDeserializer::new(word)).map(WrittenEpoch::Named)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenEpoch, A::Error> {
+                let counted = CountedEpoch::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(WrittenEpoch::Counted(counted))
+            }
+        }
+        deserializer.deserialize_any(OfEpoch)
+    }
 }
 
 /// The start of a sensor's time.

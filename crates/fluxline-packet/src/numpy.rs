@@ -13,9 +13,9 @@ use core::fmt::Write;
 
 use super::Description;
 use super::expression::{Binary, Expr};
+use super::field_type::BitOrder;
 use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, PacketType, ValueKind};
 use super::model::ByteOrder;
-use super::packed::BitOrder;
 
 /// Python source: for each packet type a dtype of its header and, where the payload is made of
 /// records of one size, one of a record, with functions for bits and computed values.

@@ -4,34 +4,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Deserialize;
-
-use super::columnar::Numbers;
+use super::field_type::BitOrder;
 use super::word::{mask, sign_extend};
 
 /// Widest packed sample \[bit\].
 pub const PACKED_BITS_MAX: u8 = 32;
-
-/// The order in which packed samples fill bytes.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum BitOrder {
-    /// The first sample is in the lowest bits of the first byte.
-    LsbFirst,
-    /// The first sample is in the highest bits of the first byte.
-    MsbFirst,
-}
-
-impl BitOrder {
-    /// Returns its name in descriptions.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            BitOrder::LsbFirst => "lsb-first",
-            BitOrder::MsbFirst => "msb-first",
-        }
-    }
-}
 
 /// The interpretation of a field's bytes as samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,35 +35,8 @@ impl Packed {
         bytes.saturating_mul(8) / usize::from(self.bits.max(1))
     }
 
-    /// Appends the whole samples in `bytes` to `out`; bits behind the last are ignored.
-    pub fn unpack(&self, bytes: &[u8], out: &mut Numbers) {
-        match (self.bits, self.signed, &mut *out) {
-            (1 | 2 | 4, false, Numbers::U8(samples)) => self.unpack_small(bytes, samples),
-            _ => {
-                let words: Vec<u64> =
-                    (0..self.samples_in(bytes.len())).map(|at| self.sample(bytes, at)).collect();
-                out.extend_samples(&words, self.bits);
-            }
-        }
-    }
-
-    /// Unpacks samples of which a byte holds a whole number.
-    fn unpack_small(&self, bytes: &[u8], out: &mut Vec<u8>) {
-        out.reserve(self.samples_in(bytes.len()));
-        let low_mask = mask(u32::from(self.bits)) as u8;
-        let lowest_first = self.order == BitOrder::LsbFirst;
-        match self.bits {
-            1 => {
-                let shifts: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
-                spread(bytes, ordered(shifts, lowest_first), low_mask, out);
-            }
-            2 => spread(bytes, ordered([0, 2, 4, 6], lowest_first), low_mask, out),
-            _ => spread(bytes, ordered([0, 4], lowest_first), low_mask, out),
-        }
-    }
-
     /// Returns the bits of sample number `at`, which lies in `bytes`.
-    fn sample(&self, bytes: &[u8], at: usize) -> u64 {
+    pub(crate) fn sample(&self, bytes: &[u8], at: usize) -> u64 {
         let bit = at * usize::from(self.bits);
         let rest = &bytes[bit / 8..];
         let mut window = [0; 8];
@@ -113,18 +63,5 @@ impl Packed {
             if self.signed { sign_extend(word, u32::from(self.bits)) } else { word.cast_signed() }
         };
         (0..self.samples_in(bytes.len())).map(value).collect()
-    }
-}
-
-fn ordered<const N: usize>(mut shifts: [u8; N], lowest_first: bool) -> [u8; N] {
-    if !lowest_first {
-        shifts.reverse();
-    }
-    shifts
-}
-
-fn spread<const N: usize>(bytes: &[u8], shifts: [u8; N], mask: u8, out: &mut Vec<u8>) {
-    for byte in bytes {
-        out.extend_from_slice(&shifts.map(|shift| byte >> shift & mask));
     }
 }

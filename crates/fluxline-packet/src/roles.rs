@@ -15,14 +15,14 @@ use toml::Spanned;
 
 use super::crc_names::crc_names_like;
 use super::declare::check_name;
-use super::epoch::{CountedEpoch, Date, FieldEpoch, WrittenEpoch};
+use super::epoch::{Date, FieldEpoch};
 use super::expression::Expr;
 use super::interval::{Range, ValueRanges};
 use super::layout::{
     Crc, EMULATE_VARIABLES, Edge, Origin, PacketType, Payload, Records, SizeRule, SourceTerm,
     Timestamp,
 };
-use super::model;
+use super::model::{self, CountedEpoch, WrittenEpoch};
 use super::resolve::{fold, resolve};
 use super::scope::{Context, LayoutKind, PACKET_BYTES_MAX, Resolved, Written};
 use super::time_unit;

@@ -15,12 +15,13 @@ use super::Description;
 pub use super::carrier::Carrier;
 use super::diagram::{bits, rules_text};
 use super::expression::Expr;
+use super::field_type::BitOrder;
 use super::layout::{
     FieldOffset, Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Rules, Stage,
     ValueKind,
 };
 use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read};
-use super::packed::{BitOrder, Packed};
+use super::packed::Packed;
 use super::word::mask;
 
 /// Records of a payload, and items of a list, that are shown.

@@ -27,7 +27,8 @@ select = "port == 0"
 name = "entry"
 bytes = 32
 fields = [
-  { name = "flags", type = "u8", bits = [{ name = "is_hit", bits = 7 }, { name = "low", bits = "3..0" }] },
+  { name = "flags", type = "u8", bits = [
+    { name = "is_hit", bits = 7 }, { name = "low", bits = "3..0" }] },
   { type = "u8" },
   { name = "wide", type = "u24" },
   { name = "odd", type = "u56", byte-order = "little" },

@@ -7,6 +7,7 @@
 //! without one before and one after it, no receiver can see that a packet is missing.
 
 pub mod roce;
+mod sensor_time;
 mod source;
 mod template;
 #[cfg(test)]

@@ -13,10 +13,11 @@ use fluxline_packet::expression::{Binary, Expr};
 use fluxline_packet::layout::{
     Fragment, ItemKind, Layout, Origin, PacketType, Rules, Sequence, SourceTerm, Timestamp,
 };
-use fluxline_packet::model::{ByteOrder, Epoch};
+use fluxline_packet::model::ByteOrder;
 use fluxline_packet::word::{insert, read_word, write_word};
 use fluxline_packet::{Description, Parsed, Part, Reject, SourceKey};
 
+use super::sensor_time::sensor_time;
 use super::{EmulatorConfig, EmulatorError, sender_address};
 
 /// Values of `EMULATE_VARIABLES` for one packet, in that order.
@@ -40,11 +41,6 @@ const BYTE_RANGE_PACKETS: u32 = 4;
 /// Event keys of the packets that are read back: small but not zero, and beyond usual widths. Their
 /// lowest bits differ, so that a constant is never taken for a key or a counter.
 const READ_BACK_EVENTS: [u64; 4] = [3, 0x1_8006, 0x1_8000_000B, 0x1_8000_0000_0011];
-/// Time by which TAI is ahead of UTC \[s\]. Source: IERS bulletin C, unchanged since 2017.
-const TAI_MINUS_UTC_S: u64 = 37;
-/// 1980-01-06 in Unix time \[s\], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
-const GPS_EPOCH_S: u64 = 315_964_800;
-const GPS_MINUS_UTC_S: u64 = 18;
 
 /// A packet that only needs its changing values.
 pub(super) struct Template {
@@ -152,21 +148,7 @@ impl Template {
     /// Returns the sensor's time `since` the start, as the description counts it.
     pub(super) fn time(&self, start: Moment, since: Span) -> (u64, u64) {
         let Some(stamp) = &self.timestamp else { return (0, 0) };
-        let unix_ns = (start + since).as_ns();
-        let ns = match stamp.epoch {
-            Epoch::Unix => unix_ns.saturating_sub(self.field_epoch_ns),
-            Epoch::Tai => unix_ns.saturating_add(TAI_MINUS_UTC_S * 1_000_000_000),
-            Epoch::Gps => (unix_ns.saturating_add(GPS_MINUS_UTC_S * 1_000_000_000))
-                .saturating_sub(GPS_EPOCH_S * 1_000_000_000),
-            Epoch::Start => since.as_ns(),
-        };
-        let (seconds, rest) = match stamp.seconds {
-            Some(_) => (ns / 1_000_000_000, ns % 1_000_000_000),
-            None => (0, ns),
-        };
-        let (tick, per) = (u128::from(stamp.ns_numerator.max(1)), stamp.ns_denominator.max(1));
-        let ticks = u128::from(rest) * u128::from(per) / tick;
-        (seconds, ticks as u64)
+        sensor_time(stamp, (start + since).as_ns().saturating_sub(self.field_epoch_ns), since)
     }
 
     /// Finds the start of time that the packets name: the time of one whose seconds are 0.

@@ -8,6 +8,7 @@
 mod evaluate;
 mod numbers;
 mod strided;
+mod unpack;
 
 use alloc::vec::Vec;
 
@@ -90,7 +91,7 @@ pub struct SampleArrays {
 
 impl SampleArrays {
     fn push(&mut self, bytes: &[u8]) {
-        self.packed.unpack(bytes, &mut self.samples);
+        self.samples.extend_packed(&self.packed, bytes);
         self.ends.push(self.samples.len());
     }
 }

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use crate::decode::{ColumnKind, Value};
 use crate::model::ByteOrder;
-use crate::packed::Packed;
 use crate::word::sign_extend;
 
 /// Numbers of one type.
@@ -65,24 +64,6 @@ impl Numbers {
             (ColumnKind::F64, _) => Numbers::F64(Vec::new()),
             (ColumnKind::Bytes, _) => return None,
         })
-    }
-
-    /// Returns an empty vector of the narrowest type that holds packed samples.
-    #[must_use]
-    pub fn of_samples(packed: &Packed) -> Numbers {
-        match (packed.signed, packed.bits) {
-            (false, 0..=8) => Numbers::U8(Vec::new()),
-            (false, 9..=16) => Numbers::U16(Vec::new()),
-            (false, _) => Numbers::U32(Vec::new()),
-            (true, 0..=8) => Numbers::I8(Vec::new()),
-            (true, 9..=16) => Numbers::I16(Vec::new()),
-            (true, _) => Numbers::I32(Vec::new()),
-        }
-    }
-
-    /// Appends samples of a width.
-    pub(crate) fn extend_samples(&mut self, words: &[u64], width: u8) {
-        self.extend_words(words, WordPart { low: 0, width });
     }
 
     /// Returns the number of numbers.

@@ -30,7 +30,7 @@ pub use job::ExportJob;
 /// The kind of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Parquet.
+    /// Parquet files.
     Parquet,
     /// Arrow IPC files, which are read without decoding.
     Arrow,
@@ -80,7 +80,7 @@ pub enum RawBytes {
     /// Those with bytes that no other table has.
     #[default]
     Undecoded,
-    /// All.
+    /// All packets.
     All,
 }
 
