@@ -8,7 +8,8 @@ use fluxline_core::fabric::{
 };
 use fluxline_daq::record::ReadError;
 use fluxline_daq::record::typed::TypedError;
-use pyo3::PyErr;
+use pyo3::types::PyAnyMethods;
+use pyo3::{PyErr, Python};
 
 mod exceptions {
     use pyo3::import_exception;
@@ -103,6 +104,17 @@ impl From<Fault> for PyErr {
             Class::Timeout => exceptions::Timeout::new_err(sentence),
         }
     }
+}
+
+/// Warns that recorded data could not be read. Errors: Python turns warnings into exceptions.
+pub fn warn(py: Python<'_>, sentence: &str) -> Result<(), Fault> {
+    let errors = py.import("fluxline.errors");
+    let category = errors.and_then(|errors| errors.getattr("DamageWarning"));
+    let warned = category.and_then(|category| {
+        let text = std::ffi::CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+        PyErr::warn(py, &category, &text, 1)
+    });
+    warned.map_err(|_| Fault::new(Class::Run, sentence))
 }
 
 /// Errors with one class each.

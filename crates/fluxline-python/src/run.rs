@@ -1,15 +1,16 @@
 //! Recorded runs.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use fluxline_core::Moment;
-use fluxline_daq::record::typed::{Selection, TypedRun};
-use fluxline_daq::record::{Join, RunFolder};
+use fluxline_daq::record::typed::{Selection, TypedBatches, TypedRun};
+use fluxline_daq::record::{Join, ReadReport, RunFolder};
 use pyo3::prelude::*;
 
 use crate::arrow::{Batches, Schema};
-use crate::fault::{Class, Fault};
+use crate::fault::{self, Class, Fault};
 
 /// A run folder; `fluxline.Run` is the class for users.
 #[pyclass(frozen, module = "fluxline._fluxline")]
@@ -86,7 +87,45 @@ impl RunReader {
         let selection = Selection { columns, sources, events, since, until };
         let reader = py.detach(|| self.run.batches(table, &selection)).map_err(Fault::from)?;
         let schema = reader.schema();
-        let reader = Box::new(reader.map(|batch| batch.map_err(Fault::from)));
+        let path = self.run.path().to_path_buf();
+        let reader = Box::new(Whole { reader, path, ended: false });
         Ok(Batches::new(schema, reader, rows_max))
     }
+}
+
+/// Batches of a run; at their end, a warning where recorded data could not be read.
+struct Whole {
+    reader: TypedBatches,
+    path: PathBuf,
+    ended: bool,
+}
+
+impl Iterator for Whole {
+    type Item = Result<RecordBatch, Fault>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch, Fault>> {
+        if self.ended {
+            return None;
+        }
+        if let Some(batch) = self.reader.next() {
+            return Some(batch.map_err(Fault::from));
+        }
+        self.ended = true;
+        let sentence = damage_of(&self.path, self.reader.report())?;
+        Python::attach(|py| fault::warn(py, &sentence)).err().map(Err)
+    }
+}
+
+/// Returns a sentence on recorded data that could not be read.
+fn damage_of(path: &Path, report: &ReadReport) -> Option<String> {
+    let (damages, missing) = (report.damages.len(), report.batches_missing);
+    let unreadable = report.unreadable.len();
+    if damages == 0 && missing == 0 && unreadable == 0 {
+        return None;
+    }
+    Some(format!(
+        "{}: recorded data is missing in these rows: {damages} damaged places, {missing} batches \
+         missing, {unreadable} unreadable files; `fluxline inspect` names them",
+        path.display()
+    ))
 }

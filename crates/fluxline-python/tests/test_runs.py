@@ -236,6 +236,19 @@ def test_damage_is_an_error_or_fewer_rows_but_no_crash(path, tmp_path, seed):
             assert rows <= 2 * EVENTS
 
 
+def test_rows_that_damage_took_are_announced_by_a_warning(path, tmp_path):
+    copy = tmp_path / "0000"
+    shutil.copytree(path, copy)
+    file = sorted(copy.glob("events-*.arrows"))[0]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    run = fl.Run(copy)
+    with pytest.warns(fl.DamageWarning, match="fluxline inspect"):
+        rows = run.fragments().arrow().num_rows
+    assert rows < 2 * EVENTS
+
+
 def test_a_run_that_disappears_is_an_error(path, tmp_path):
     copy = tmp_path / "0000"
     shutil.copytree(path, copy)

@@ -7,7 +7,7 @@
 
 use fluxline_daq::builder::Expectation;
 use fluxline_daq::experiment::{
-    BROKEN, GONE, INPUT_FAULTS, NOTHING_KEPT, SILENT, UNDECIDED, accepts,
+    BROKEN, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT, UNDECIDED, accepts,
 };
 use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
 
@@ -96,6 +96,7 @@ impl Evidence<'_> {
             reasons.push(format!("reliable senders whose retries ran out: {broken}"));
         }
         reasons.extend(self.filter_reasons());
+        reasons.extend(self.sink_reason());
         if !self.accepts(SILENT) {
             reasons.extend(self.absent_sources());
         }
@@ -123,6 +124,20 @@ impl Evidence<'_> {
             reasons.push(format!("the filter kept none of {} events", filter.events_filtered));
         }
         reasons
+    }
+
+    /// Returns the reason to look at the sink: it did not acknowledge every event.
+    fn sink_reason(&self) -> Option<String> {
+        let sink = self.ledger.sink.as_ref()?;
+        let lacking = sink.offered.saturating_sub(sink.acked);
+        if lacking == 0 || self.accepts(NOT_ACKNOWLEDGED) {
+            return None;
+        }
+        Some(format!(
+            "the sink did not acknowledge {lacking} of {} events (refused {}, timed out {}, left \
+             out {}): `fluxline ship RUN` sends them from the files",
+            sink.offered, sink.refused, sink.timed_out, sink.left_out
+        ))
     }
 
     fn accepts(&self, name: &str) -> bool {
@@ -170,7 +185,7 @@ impl Evidence<'_> {
 #[cfg(test)]
 mod tests {
     use fluxline_daq::experiment::check_accept;
-    use fluxline_daq::ledger::{InputCounters, InputEntry};
+    use fluxline_daq::ledger::{InputCounters, InputEntry, SinkCounters};
 
     use super::*;
 
@@ -205,6 +220,17 @@ mod tests {
         assert!(said.contains("2 of 9 received"), "{said}");
         assert_eq!(look(&ledger, &["rejected", "socket-dropped"], &silence, none), None);
         assert!(check_accept(&["recorded".to_owned()]).unwrap_err().contains("rejected"));
+    }
+
+    #[test]
+    fn events_that_the_sink_did_not_acknowledge_need_a_look_unless_it_is_accepted() {
+        let sink = SinkCounters { offered: 9, acked: 6, timed_out: 3, ..SinkCounters::default() };
+        let ledger = Ledger { sink: Some(sink), ..Ledger::default() };
+        let (silence, none) = (Silence::default(), Expectation::Joined);
+        let said = look(&ledger, &[], &silence, none.clone()).unwrap();
+        assert!(said.contains("did not acknowledge 3 of 9 events"), "{said}");
+        assert!(said.contains("timed out 3") && said.contains("fluxline ship"), "{said}");
+        assert_eq!(look(&ledger, &["not_acknowledged"], &silence, none), None);
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub const UNDECIDED: &str = "events_undecided";
 /// The word for a filter that rejected every event.
 pub const NOTHING_KEPT: &str = "nothing_kept";
 
+/// The word for events that the sink did not acknowledge.
+pub const NOT_ACKNOWLEDGED: &str = "not_acknowledged";
+
 /// Returns true when `accept` has this name.
 #[must_use]
 pub fn accepts(accept: &[String], name: &str) -> bool {
@@ -43,6 +46,7 @@ fn acceptable() -> impl Iterator<Item = &'static str> {
         BROKEN,
         UNDECIDED,
         NOTHING_KEPT,
+        NOT_ACKNOWLEDGED,
     ])
 }
 

@@ -14,7 +14,8 @@ mod tests;
 mod words;
 
 pub use accept::{
-    BROKEN, GONE, INPUT_FAULTS, NOTHING_KEPT, SILENT, UNDECIDED, accepts, check_accept,
+    BROKEN, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT, UNDECIDED, accepts,
+    check_accept,
 };
 pub use check::check_seconds;
 pub use file_list::FileList;

@@ -27,6 +27,7 @@ from fluxline.acquire import (
 )
 from fluxline.errors import (
     BenchError,
+    DamageWarning,
     Error,
     Full,
     Gone,
@@ -51,6 +52,7 @@ __all__ = [
     "Batch",
     "BenchError",
     "Completion",
+    "DamageWarning",
     "Endpoint",
     "Events",
     "Error",

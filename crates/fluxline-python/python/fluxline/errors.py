@@ -39,3 +39,7 @@ class BenchError(Error):
 
 class SimulationError(Error):
     """A scenario is wrong, or its network cannot be built."""
+
+
+class DamageWarning(UserWarning):
+    """Recorded data of a run could not be read, so rows are missing."""
