@@ -5,12 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 venv="$PWD/target/venv"
-tools=(maturin pytest mypy matplotlib numba cffi)
+tools=(maturin pytest mypy matplotlib numba cffi pandas polars awkward)
 # Formats of laboratories and their readers: docs/export-labs.md.
 labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p)
 has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
 installed() {
-  has "maturin, pytest, mypy, matplotlib, numba, cffi, numpy, pyarrow" &&
+  has "maturin, pytest, mypy, matplotlib, numba, cffi, pandas, polars, awkward, numpy, pyarrow" &&
     has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p"
 }
 if ! installed; then

@@ -52,7 +52,7 @@ fn wrong_toml_and_wrong_types_say_where() {
     assert_says(&refusal("name = \"x", &[]), &["test.toml:1:"]);
     assert_says(
         &of_fields("{ type = \"u9\", name = \"a\" }"),
-        &["test.toml:7:", "`type`: \"u9\" is not known", "\"u16\""],
+        &["test.toml:7:", "field `a`: `u9` is not one of", "u16", "`bit-order = \"msb-first\"`"],
     );
     let message = of_packet("select = true");
     assert_says(&message, &["test.toml:7:10", "an integer from 0 or an expression as text"]);

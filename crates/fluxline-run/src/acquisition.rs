@@ -132,12 +132,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
     let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder);
     let stop = options.stop.inner().after(experiment.seconds);
-    let lines = config::source_lines(&experiment, &loaded);
-    let watched = loaded.iter().zip(lines).map(|(format, line)| WatchedInput {
-        description: format.description.clone(),
-        port: line.port.unwrap_or(0),
-    });
-    let watched = watched.collect();
+    let watched = Arc::new(watched_inputs(&experiment, &loaded));
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let filter = FilterStage::of(expression, options.filter);
@@ -152,7 +147,6 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     );
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
-    let watched = Arc::new(watched);
     Ok(Acquisition {
         experiment,
         plan,
@@ -168,6 +162,16 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         clock: host::clock(),
         host,
     })
+}
+
+/// Returns the descriptions by which a live view decodes the packets of each input.
+fn watched_inputs(experiment: &Experiment, loaded: &[LoadedFormat]) -> Vec<WatchedInput> {
+    let lines = config::source_lines(experiment, loaded);
+    let watched = loaded.iter().zip(lines).map(|(format, line)| WatchedInput {
+        description: format.description.clone(),
+        port: line.port.unwrap_or(0),
+    });
+    watched.collect()
 }
 
 /// Keeps what the inputs and the limits warn of.

@@ -8,7 +8,8 @@
 //!
 //! `text.rs` parses the text. `compile.rs` resolves each name for every packet type of every
 //! input, and finds the fields that can be read in place. `evaluate.rs` walks the compiled
-//! expression; `sweep.rs` is its fast loop over the samples of a packet. docs/filters.md is the manual.
+//! expression; `sweep.rs` is its fast loop over the samples of a packet. docs/filters.md is the
+//! manual.
 
 mod compile;
 mod evaluate;

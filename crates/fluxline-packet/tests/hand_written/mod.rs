@@ -321,6 +321,18 @@ fn radios() -> Vec<Expected> {
             time_ns: Some(second + 5),
             payload: (16, 8),
         },
+        // Station "AB", thread 2; frame 3 of second 100 since 2020, of 25,600 frames a second.
+        Expected {
+            format: "vdif",
+            packet: "0700000000000000 64000000 03000028 05000000 42410204 00*16 e4e4e4e4e4e4e4e4",
+            kind: "frame",
+            label: "station=16706 thread=2",
+            sequence: Some(7),
+            event: None,
+            part: WHOLE,
+            time_ns: Some((1_577_836_800 + 100) * 1_000_000_000 + 117_187),
+            payload: (40, 8),
+        },
     ]
 }
 
