@@ -67,8 +67,7 @@ fn record(directory: &Path, kind: &Kind, bytes: usize) -> PathBuf {
     let folder = RunFolder::create(&path).expect("a new folder");
     let text = shipped::shipped(kind.format).expect("a shipped description");
     folder.write_format(kind.format, text).expect("a description");
-    folder.write_run(&serde_json::json!({})).expect("a run file");
-    let mut recorder = Recorder::open(folder, RecorderConfig::default());
+    let mut recorder = Recorder::open(folder.clone(), RecorderConfig::default());
     let line = SourceLine {
         source: 0,
         name: "source 0".to_owned(),
@@ -87,6 +86,7 @@ fn record(directory: &Path, kind: &Kind, bytes: usize) -> PathBuf {
         recorder.write(&batch, Moment::from_ns(1)).expect("a batch");
     }
     recorder.finish().expect("the end of a run");
+    folder.write_run(&serde_json::json!({"state": "finished"})).expect("a run file");
     path
 }
 
