@@ -9,7 +9,7 @@ use ::parquet::arrow::ArrowWriter;
 use ::parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves,
 };
-use ::parquet::basic::Compression;
+use ::parquet::basic::{Compression, Encoding};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use ::parquet::file::writer::SerializedFileWriter;
@@ -78,6 +78,19 @@ fn properties(schema: &Schema) -> WriterProperties {
     properties.build()
 }
 
+/// Returns the encoding of the samples of a type.
+///
+/// Parquet has no integers below 32 bits. Their differences take a third of the plain bytes, at
+/// 1.7 times the rate with Snappy. Split bytes are faster by a fifth still, but readers from before
+/// Parquet 2.11 know them of floats only.
+fn sample_encoding(kind: &DataType) -> Option<Encoding> {
+    match kind {
+        kind if kind.is_integer() => Some(Encoding::DELTA_BINARY_PACKED),
+        kind if kind.is_floating() => Some(Encoding::BYTE_STREAM_SPLIT),
+        _ => None,
+    }
+}
+
 /// Sets the encoding of a column, or of the entries of its lists.
 fn column(
     properties: WriterPropertiesBuilder,
@@ -88,7 +101,12 @@ fn column(
         DataType::List(entry) | DataType::FixedSizeList(entry, _) => {
             path.extend(["list".to_owned(), entry.name().clone()]);
             let properties = column(properties, path.clone(), entry.data_type());
-            properties.set_column_statistics_enabled(ColumnPath::new(path), EnabledStatistics::None)
+            let path = ColumnPath::new(path);
+            let properties = match sample_encoding(entry.data_type()) {
+                Some(encoding) => properties.set_column_encoding(path.clone(), encoding),
+                None => properties,
+            };
+            properties.set_column_statistics_enabled(path, EnabledStatistics::None)
         }
         DataType::Binary => {
             properties.set_column_statistics_enabled(ColumnPath::new(path), EnabledStatistics::None)
