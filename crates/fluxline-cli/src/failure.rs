@@ -73,19 +73,28 @@ pub enum Ending {
 }
 
 impl Failure {
+    /// Makes a failure; a question at the end, such as the nearest name, gets no full stop.
+    fn new(kind: FailureKind, message: impl fmt::Display) -> Failure {
+        let mut message = message.to_string();
+        if message.ends_with("?.") {
+            message.pop();
+        }
+        Failure { kind, message }
+    }
+
     /// An input file is wrong.
     pub fn input(message: impl fmt::Display) -> Failure {
-        Failure { kind: FailureKind::Input, message: message.to_string() }
+        Failure::new(FailureKind::Input, message)
     }
 
     /// A link could not be opened.
     pub fn link(message: impl fmt::Display) -> Failure {
-        Failure { kind: FailureKind::Link, message: message.to_string() }
+        Failure::new(FailureKind::Link, message)
     }
 
     /// Files of a run are missing or damaged.
     pub fn files(message: impl fmt::Display) -> Failure {
-        Failure { kind: FailureKind::Files, message: message.to_string() }
+        Failure::new(FailureKind::Files, message)
     }
 
     /// Returns the failure of a run by its verdict; a complete run has none.
@@ -102,7 +111,7 @@ impl Failure {
 
     /// Any other failure.
     pub fn failed(message: impl fmt::Display) -> Failure {
-        Failure { kind: FailureKind::Failed, message: message.to_string() }
+        Failure::new(FailureKind::Failed, message)
     }
 
     /// Prints the sentence to standard error, which may be closed.
@@ -172,6 +181,15 @@ mod tests {
     use fluxline_run::Verdict;
 
     use super::{Failure, STATUSES, status_of};
+
+    #[test]
+    fn a_question_at_the_end_gets_no_full_stop() {
+        assert_eq!(
+            Failure::input("no `a`; did you mean `b`?.").message,
+            "no `a`; did you mean `b`?"
+        );
+        assert_eq!(Failure::input("a sentence.").message, "a sentence.");
+    }
 
     #[test]
     fn run_json_and_the_program_have_the_same_status() {

@@ -31,7 +31,7 @@ pub(super) fn tables(
             let mut names: Vec<&str> = known().collect();
             names.sort_unstable();
             names.dedup();
-            return Err(TypedError::no_column("(any)", name, names.into_iter()));
+            return Err(TypedError::no_column_anywhere(name, names.into_iter()));
         }
         plans = plans
             .iter()

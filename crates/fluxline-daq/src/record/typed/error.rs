@@ -31,6 +31,14 @@ pub enum TypedError {
         /// The nearest name, or all of them.
         hint: String,
     },
+    /// No table of the run has a column of this name.
+    #[error("no table has a column `{name}`{hint}")]
+    NoColumnAnywhere {
+        /// The name.
+        name: String,
+        /// The nearest name, or all of them.
+        hint: String,
+    },
     /// The run has no source of this name or number.
     #[error("the run has no source `{name}`{hint}")]
     NoSource {
@@ -67,6 +75,13 @@ impl TypedError {
     ) -> TypedError {
         let hint = hint(name, known);
         TypedError::NoColumn { table: table.to_owned(), name: name.to_owned(), hint }
+    }
+
+    pub(crate) fn no_column_anywhere<'a>(
+        name: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+    ) -> TypedError {
+        TypedError::NoColumnAnywhere { name: name.to_owned(), hint: hint(name, known) }
     }
 
     pub(super) fn no_source<'a>(
