@@ -3,11 +3,12 @@
 //! A run has a name in its topic, and each record carries the number of its batch and piece: its
 //! identity ([`RecordId`]). `sink` sends while the run goes on and leaves out everything that does
 //! not fit into its memory. `ship` reads the identities in the topic and sends the records that are
-//! not there. [`build`] builds events on several machines. Everything that needs a broker is behind
+//! not there. [`build`] builds events on several machines, and [`cluster`] sums the counts of them. Everything that needs a broker is behind
 //! the feature `client`.
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod cluster;
 mod identity;
 mod pieces;
 pub mod settings;
