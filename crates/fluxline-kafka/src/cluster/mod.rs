@@ -4,6 +4,8 @@
 //! reasons for the layout.
 
 pub mod block;
+pub mod control;
+pub mod record;
 
 pub use block::{
     BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,
