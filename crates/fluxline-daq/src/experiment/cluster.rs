@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Experiment;
 use super::problem::Problem;
 use super::sink::{check_brokers, check_settings, check_topic};
+use super::{Build, Experiment};
+use crate::builder::WindowClock;
 
 /// The node name that builds events; every other name reads out.
 pub const BUILDER: &str = "builder";
@@ -233,8 +234,20 @@ impl Experiment {
                 );
                 Err(Problem::at("source", text))
             }
+            (Some(file), None) if self.is_built_by_arrival() => {
+                let text = format!(
+                    "source `{}` reads a file: nodes read at different speeds, so windows by \
+                     arrival would miss packets; write window-clock = \"sensor\" below [events].",
+                    file.name
+                );
+                Err(Problem::at("events.build", text))
+            }
             _ => cluster.check().map_err(|problem| problem.below("cluster")),
         }
+    }
+
+    fn is_built_by_arrival(&self) -> bool {
+        self.events.build == Build::Window && self.events.window_clock == WindowClock::Arrival
     }
 
     /// Returns the numbers of the sources of a readout node, in the order of the experiment.

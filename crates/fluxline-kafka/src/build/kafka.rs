@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
-use rdkafka::producer::{
-    BaseProducer, BaseRecord, DefaultProducerContext, Producer, ThreadedProducer,
-};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde::{Deserialize, Serialize};
 
+use super::deliveries::Deliveries;
 use super::log::{Claim, Commit, Log, LogError, Stored};
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::settings::Settings;
@@ -33,9 +32,17 @@ pub struct KafkaLog {
     commits: String,
     run: u64,
     partitions: u32,
-    producer: ThreadedProducer<DefaultProducerContext>,
+    begins: Begins,
+    producer: ThreadedProducer<Deliveries>,
     readers: BTreeMap<u32, Reader>,
     owners: BTreeMap<u32, Owner>,
+}
+
+/// The offsets at which a run begins, for each partition; 0 where there are none.
+#[derive(Clone, Debug, Default)]
+struct Begins {
+    fragments: Vec<u64>,
+    commits: Vec<u64>,
 }
 
 /// A reader of one partition.
@@ -69,14 +76,14 @@ impl KafkaLog {
     /// Errors: [`TopicError`]; the two topics must exist, with the same number of partitions.
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
-        let producer: ThreadedProducer<DefaultProducerContext> = config(settings)
+        let producer: ThreadedProducer<Deliveries> = config(settings)
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
             .set("batch.size", "1000000")
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
-            .create()
+            .create_with_context(Deliveries::default())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
         let found = check_topic(producer.client(), settings, &commits)?;
@@ -92,10 +99,25 @@ impl KafkaLog {
             commits,
             run,
             partitions: partitions as u32,
+            begins: Begins::default(),
             producer,
             readers: BTreeMap::new(),
             owners: BTreeMap::new(),
         })
+    }
+
+    /// Reads the run from these offsets on, one for each partition of either topic: earlier records
+    /// belong to earlier runs.
+    #[must_use]
+    pub fn begin_at(mut self, fragments: Vec<u64>, commits: Vec<u64>) -> KafkaLog {
+        self.begins = Begins { fragments, commits };
+        self
+    }
+
+    /// Returns the records that the brokers have acknowledged and refused since the log was opened.
+    #[must_use]
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::clone(self.producer.context())
     }
 
     /// Waits until the broker has all appended records.
@@ -141,7 +163,11 @@ impl KafkaLog {
             .set("auto.offset.reset", "earliest")
             .create()?;
         let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.commits, partition as i32, Offset::Beginning)?;
+        let start = match self.begins.commits.get(partition as usize) {
+            Some(offset) => Offset::Offset(*offset as i64),
+            None => Offset::Beginning,
+        };
+        list.add_partition_offset(&self.commits, partition as i32, start)?;
         consumer.assign(&list)?;
         let began = Instant::now();
         let mut commits: Vec<Commit> = Vec::new();
@@ -198,6 +224,10 @@ fn of_transaction(partition: u32, error: &KafkaError) -> LogError {
 impl Log for KafkaLog {
     fn partitions(&self) -> u32 {
         self.partitions
+    }
+
+    fn beginning(&self, partition: u32) -> u64 {
+        self.begins.fragments.get(partition as usize).copied().unwrap_or(0)
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {

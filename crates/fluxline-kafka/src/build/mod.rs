@@ -6,6 +6,8 @@
 //! the run, makes the same batches with the same numbers, and goes on behind the last committed one
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
+#[cfg(feature = "client")]
+pub mod deliveries;
 pub mod entry;
 pub mod files;
 #[cfg(feature = "client")]

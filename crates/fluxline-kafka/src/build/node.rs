@@ -332,6 +332,18 @@ impl ReadoutNode {
         Ok(())
     }
 
+    /// Returns true while records that wait for the log leave memory for more.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.waiting_bytes < self.config.memory_bytes
+    }
+
+    /// Returns true when the log has taken all records.
+    #[must_use]
+    pub fn is_handed_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> NodeCounts {
