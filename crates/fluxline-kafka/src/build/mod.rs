@@ -6,6 +6,7 @@
 //! the run, makes the same batches with the same numbers, and goes on behind the last committed one
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
+mod edge;
 pub mod entry;
 pub mod files;
 #[cfg(feature = "client")]
@@ -19,5 +20,5 @@ pub use entry::RecordHead;
 pub use files::{GatherError, Gathered, RunFolders, gather};
 pub use log::{Claim, Commit, Log, LogError, MemoryLog, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
-pub use partition::{BuiltSource, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
 pub use worker::{Output, RunPlan, Step, WorkError, Worker};

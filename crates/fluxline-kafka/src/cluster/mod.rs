@@ -1,11 +1,25 @@
 //! One run over several machines, as seen from all of them: the counts of each node, and their sum.
 //!
-//! Each node publishes its counts as a [`block::NodeBlock`] every second. docs/adr/0035 has the
-//! reasons for the layout.
+//! Each node publishes its counts as a [`block::NodeBlock`] every second. [`ClusterLedger`] sums
+//! the newest blocks and the commits, and checks its laws: for each node, for each edge from a
+//! readout node to a partition, and for all together. docs/adr/0035 has the reasons.
 
 pub mod block;
+mod counts;
+mod edges;
+mod laws;
+mod ledger;
+mod observed;
+mod places;
+mod table;
+mod verdict;
 
 pub use block::{
     BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,
     ReadoutBlock, ReadoutCounters, Role, Taken,
 };
+pub use edges::{Edge, Life, life_of};
+pub use ledger::{ClusterLedger, NodeRow, PartitionRow};
+pub use observed::{BatchSums, Committed, DEAD_AFTER, Observed, Seen};
+pub use places::{DEAD_READOUT, Fate, Place};
+pub use verdict::ClusterVerdict;
