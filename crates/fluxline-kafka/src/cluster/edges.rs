@@ -149,8 +149,8 @@ pub(super) fn edges_of(
             edge.is_final = life == Life::Ended;
         }
     }
-    let names: BTreeMap<u16, String> =
-        edges.iter().map(|(place, edge)| (place.0, edge.node.clone())).collect();
+    let mut names: BTreeMap<u16, String> = (0..).zip(observed.readouts.iter().cloned()).collect();
+    edges.iter().for_each(|(place, edge)| drop(names.insert(place.0, edge.node.clone())));
     for row in builders.values() {
         for taken in &row.block.taken {
             let place = (taken.node, taken.start, row.block.partition);

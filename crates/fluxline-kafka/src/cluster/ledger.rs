@@ -19,6 +19,8 @@ pub struct ClusterLedger {
     pub run: u64,
     /// Number of partitions.
     pub partitions: u32,
+    /// Readout nodes of the run without any block.
+    pub silent: Vec<String>,
     /// All processes: readouts by name and start, then builders.
     pub nodes: Vec<NodeRow>,
     /// The edges, by number of the node, start and partition.
@@ -101,12 +103,15 @@ impl ClusterLedger {
         }
         let deliveries = observed.blocks.iter().filter_map(|seen| seen.block.readout.as_ref());
         let most = deliveries.map(|readout| readout.deliveries.len() as u32).max().unwrap_or(0);
+        let has_block = |name: &&String| nodes.iter().any(|row| row.seen.block.node == **name);
+        let silent = observed.readouts.iter().filter(|name| !has_block(name)).cloned().collect();
         let newest = observed.blocks.iter().max_by_key(|seen| seen.block.incarnation);
         ClusterLedger {
             cluster: observed.cluster.clone(),
             run: observed.run,
             partitions: observed.partitions.max(most),
             edges: edges_of(observed, &built),
+            silent,
             nodes,
             built,
             committed,

@@ -5,12 +5,18 @@
 //! readout node to a partition, and for all together. docs/adr/0035 has the reasons.
 
 pub mod block;
+pub mod control;
 mod counts;
 mod edges;
 mod laws;
 mod ledger;
 mod observed;
 mod places;
+#[cfg(feature = "client")]
+mod publish;
+pub mod record;
+#[cfg(feature = "client")]
+mod watch;
 mod table;
 mod verdict;
 
@@ -22,4 +28,8 @@ pub use edges::{Edge, Life, life_of};
 pub use ledger::{ClusterLedger, NodeRow, PartitionRow};
 pub use observed::{BatchSums, Committed, DEAD_AFTER, Observed, Seen};
 pub use places::{DEAD_READOUT, Fate, Place};
+#[cfg(feature = "client")]
+pub use publish::LedgerWriter;
 pub use verdict::ClusterVerdict;
+#[cfg(feature = "client")]
+pub use watch::{LedgerError, LedgerReader};

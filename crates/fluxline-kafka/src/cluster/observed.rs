@@ -85,6 +85,8 @@ pub struct Observed {
     pub run: u64,
     /// Number of partitions.
     pub partitions: u32,
+    /// Names of the readout nodes, in the order of their numbers; empty: not known.
+    pub readouts: Vec<String>,
     /// The newest block of each process.
     pub blocks: Vec<Seen>,
     /// The committed batches of each partition.

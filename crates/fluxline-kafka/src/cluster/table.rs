@@ -72,6 +72,9 @@ impl ClusterLedger {
         let heads = ["node", "start", "state", "host", "pid", "block", "age"];
         let mut lines = vec![heads.map(str::to_owned).to_vec()];
         lines.extend(self.nodes.iter().take(LINES_MAX).map(node_line));
+        for node in self.silent.iter().take(LINES_MAX) {
+            lines.push(vec![printable(node), "-".to_owned(), "no block".to_owned()]);
+        }
         if self.nodes.len() > LINES_MAX {
             lines.push(vec![format!("({} more)", self.nodes.len() - LINES_MAX)]);
         }

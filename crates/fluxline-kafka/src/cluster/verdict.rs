@@ -81,7 +81,10 @@ impl ClusterLedger {
         if accepts(&self.accept, DEAD_READOUT) {
             return Vec::new();
         }
-        self.readouts().filter(|row| is_gone(row)).map(death).collect()
+        let silent = self.silent.iter().map(|node| {
+            format!("{} died before its first block: its packets are in no count", printable(node))
+        });
+        self.readouts().filter(|row| is_gone(row)).map(death).chain(silent).collect()
     }
 
     fn running_sentence(&self) -> String {
@@ -104,6 +107,9 @@ impl ClusterLedger {
                     printable(&row.seen.block.node)
                 ));
             }
+        } else if !self.silent.is_empty() {
+            let names: Vec<String> = self.silent.iter().map(|name| printable(name)).collect();
+            sentence.push_str(&format!("; no block came from {}", names.join(", ")));
         } else if self.built.len() < self.partitions as usize {
             let missing = self.partitions as usize - self.built.len();
             sentence.push_str(&format!("; no builder has reported {missing} of its partitions"));
