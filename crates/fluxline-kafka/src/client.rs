@@ -62,6 +62,32 @@ pub enum TopicError {
         /// The topic's min.insync.replicas.
         needed: usize,
     },
+    /// A topic cannot be created.
+    #[error(
+        "topic `{topic}` cannot be created at {brokers} ({reason}); check `replicas` and \
+        `partitions` below [cluster] and the user's rights, or create it yourself"
+    )]
+    NotCreated {
+        /// The topic.
+        topic: String,
+        /// The addresses.
+        brokers: String,
+        /// The broker's message.
+        reason: String,
+    },
+    /// A topic has another number of partitions than its cluster needs.
+    #[error(
+        "topic `{topic}` has {found} partitions and needs {needed}; delete it, or choose another \
+        `name` below [cluster]"
+    )]
+    Partitions {
+        /// The topic.
+        topic: String,
+        /// Its number of partitions.
+        found: usize,
+        /// The number that is needed.
+        needed: usize,
+    },
     /// The settings are wrong.
     #[error("the Kafka client refuses its settings ({0}); correct `settings` or the settings file")]
     Settings(String),

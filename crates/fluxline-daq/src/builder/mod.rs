@@ -305,6 +305,18 @@ impl Builder {
         self.open.slab.open_count()
     }
 
+    /// Returns the number of packets in open events. Cost: one step for each open event.
+    #[must_use]
+    pub fn packets_open(&self) -> u64 {
+        self.open.slab.packets()
+    }
+
+    /// Returns the number of packets in closed events that no batch was taken with yet.
+    #[must_use]
+    pub fn packets_closed(&self) -> u64 {
+        self.gathering.packets()
+    }
+
     /// Returns the memory of open events and the batch \[byte\], which
     /// [`BuilderConfig::bytes_open_max`] limits.
     #[must_use]

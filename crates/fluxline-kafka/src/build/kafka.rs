@@ -60,13 +60,13 @@ struct Owner {
 
 /// A commit as its topic keeps it.
 #[derive(Debug, Serialize, Deserialize)]
-struct CommitRecord {
-    run: u64,
-    batch: u64,
-    covers: u64,
+pub(crate) struct CommitRecord {
+    pub(crate) run: u64,
+    pub(crate) batch: u64,
+    pub(crate) covers: u64,
     crc: u32,
-    events: u64,
-    packets: u64,
+    pub(crate) events: u64,
+    pub(crate) packets: u64,
     builder: String,
 }
 

@@ -8,6 +8,7 @@
 
 #[cfg(feature = "client")]
 pub mod deliveries;
+mod edge;
 pub mod entry;
 pub mod files;
 #[cfg(feature = "client")]
@@ -21,5 +22,5 @@ pub use entry::RecordHead;
 pub use files::{GatherError, Gathered, RunFolders, gather};
 pub use log::{Claim, Commit, Log, LogError, MemoryLog, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
-pub use partition::{BuiltSource, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
 pub use worker::{Output, RunPlan, Step, WorkError, Worker};
