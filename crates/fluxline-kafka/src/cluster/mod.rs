@@ -16,6 +16,7 @@ mod edges;
 #[cfg(feature = "client")]
 mod group;
 mod laws;
+pub mod liveness;
 mod ledger;
 mod observed;
 #[cfg(feature = "client")]
