@@ -7,6 +7,7 @@
 pub mod block;
 pub mod control;
 mod counts;
+mod document;
 mod edges;
 mod laws;
 mod ledger;
@@ -15,10 +16,10 @@ mod places;
 #[cfg(feature = "client")]
 mod publish;
 pub mod record;
-#[cfg(feature = "client")]
-mod watch;
 mod table;
 mod verdict;
+#[cfg(feature = "client")]
+mod watch;
 
 pub use block::{
     BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,
