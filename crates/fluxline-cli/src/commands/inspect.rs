@@ -1,4 +1,5 @@
-//! `fluxline inspect`: the contents of a run, from its ledger and from its files.
+//! `fluxline inspect`: the contents of a run, from its ledger and from its files; or the ledger of
+//! a cluster.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,16 @@ struct Found {
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
 /// the files do not hold what was recorded.
 pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failure> {
+    if let Some(address) = arguments.run.to_str().and_then(|run| run.strip_prefix("kafka://")) {
+        return inspect_cluster(address, arguments, json);
+    }
+    if arguments.watch || arguments.number.is_some() || arguments.settings_file.is_some() {
+        return Err(Failure::input(format_args!(
+            "--watch, --run and --settings-file belong to a cluster, and {} is a folder; write \
+             kafka://HOST:PORT/CLUSTER, or leave them out.",
+            arguments.run.display()
+        )));
+    }
     let wrong = |error: &dyn std::fmt::Display| Failure::input(format_args!("{error}."));
     let join = if arguments.no_join { Join::Nothing } else { Join::Late };
     let mut reader = JoinedReader::open(&arguments.run, join).map_err(|error| wrong(&error))?;
@@ -36,6 +47,34 @@ pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failu
         false => print(arguments, &document, &found),
     };
     Ok(failure::report(failure.as_ref(), json, print))
+}
+
+/// Prints the ledger of a cluster; `address` is BROKERS/CLUSTER.
+fn inspect_cluster(
+    address: &str,
+    arguments: &InspectArguments,
+    json: bool,
+) -> Result<Ending, Failure> {
+    let parts = address.split_once('/').filter(|(brokers, cluster)| {
+        !brokers.is_empty() && !cluster.is_empty() && !cluster.contains('/')
+    });
+    let Some(parts) = parts else {
+        return Err(Failure::input(format_args!(
+            "`kafka://{address}` is not the address of a cluster; write kafka://HOST:PORT/CLUSTER, \
+             for example kafka://10.0.0.5:9092/lab.beam."
+        )));
+    };
+    #[cfg(feature = "kafka")]
+    return super::cluster_ledger::inspect(parts, arguments, json);
+    #[cfg(not(feature = "kafka"))]
+    {
+        let _ = (parts, json);
+        Err(Failure::failed(format_args!(
+            "{} was not read: this program was built without Kafka; build it with `cargo build \
+             --release --features kafka`.",
+            arguments.run.display()
+        )))
+    }
 }
 
 fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {

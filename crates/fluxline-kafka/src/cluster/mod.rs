@@ -12,12 +12,13 @@ pub mod control;
 pub mod control_log;
 mod counts;
 pub mod digest;
+mod document;
 mod edges;
 #[cfg(feature = "client")]
 mod group;
 mod laws;
-pub mod liveness;
 mod ledger;
+pub mod liveness;
 mod observed;
 #[cfg(feature = "client")]
 mod partition_thread;
@@ -31,14 +32,14 @@ pub mod readout;
 pub mod record;
 #[cfg(feature = "client")]
 pub mod session;
+mod table;
 #[cfg(feature = "client")]
 mod taker;
 #[cfg(feature = "client")]
 pub mod topics;
+mod verdict;
 #[cfg(feature = "client")]
 mod watch;
-mod table;
-mod verdict;
 
 pub use block::{
     BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,

@@ -94,8 +94,11 @@ impl LedgerWriter {
                 }
             }
             if began.elapsed() >= within {
-                let reason = flushed.err().map_or("no answer".to_owned(), |error| error.to_string());
-                return Err(LogError::Away(format!("the node's last block is not stored: {reason}")));
+                let reason =
+                    flushed.err().map_or("no answer".to_owned(), |error| error.to_string());
+                return Err(LogError::Away(format!(
+                    "the node's last block is not stored: {reason}"
+                )));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

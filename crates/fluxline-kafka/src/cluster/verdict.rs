@@ -52,7 +52,7 @@ impl ClusterLedger {
         if !self.is_over() {
             return ClusterVerdict::Running(self.running_sentence());
         }
-        let mut reasons = self.losses();
+        let mut reasons: Vec<String> = self.losses().into_iter().collect();
         reasons.extend(self.deaths());
         if reasons.is_empty() {
             return ClusterVerdict::Complete;
