@@ -121,10 +121,22 @@ pub fn check_topic<C: ClientContext>(
 
 /// Returns the topic's min.insync.replicas, where the broker shows it to this user.
 fn needed_replicas(settings: &Settings, topic: &str) -> Option<usize> {
+    topic_number(settings, topic, "min.insync.replicas")
+}
+
+/// Returns the largest record that the topic takes \[byte\], where the broker shows it to this user.
+pub fn record_bytes_of(settings: &Settings, topic: &str) -> Option<usize> {
+    /// Key, headers and framing.
+    const AROUND_BYTES: usize = 4096;
+    let bytes = topic_number(settings, topic, "max.message.bytes")?;
+    Some(bytes.saturating_sub(AROUND_BYTES).max(1024))
+}
+
+fn topic_number(settings: &Settings, topic: &str, name: &str) -> Option<usize> {
     let admin: AdminClient<DefaultClientContext> = config(settings).create().ok()?;
     let options = AdminOptions::new().request_timeout(Some(ANSWER_WITHIN));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
     let answer = answers.into_iter().next()?.ok()?;
-    answer.get("min.insync.replicas")?.value.as_ref()?.parse().ok()
+    answer.get(name)?.value.as_ref()?.parse().ok()
 }

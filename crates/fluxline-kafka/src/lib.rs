@@ -3,17 +3,21 @@
 //! A run has a name in its topic, and each record carries the number of its batch and piece: its
 //! identity ([`RecordId`]). `sink` sends while the run goes on and leaves out everything that does
 //! not fit into its memory. `ship` reads the identities in the topic and sends the records that are
-//! not there. [`build`] builds events on several machines. Everything that needs a broker is behind
+//! not there. [`build`] builds events on several machines, and [`gather`] joins the results to one
+//! run. Everything that needs a broker is behind
 //! the feature `client`.
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod gather;
 mod identity;
 mod pieces;
 pub mod settings;
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod reading;
 #[cfg(feature = "client")]
 pub mod ship;
 #[cfg(feature = "client")]

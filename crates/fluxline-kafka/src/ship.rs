@@ -19,6 +19,7 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
+use crate::build::topic::EVENTS_TYPE;
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::identity::{RecordId, run_id_of};
 use crate::pieces::Pieces;
@@ -344,8 +345,10 @@ impl Shipment {
     /// Sends a record; waits while the client's memory is full.
     fn send(&self, id: &RecordId, events: u64, stream: &[u8]) -> Result<(), ShipError> {
         let key = id.to_string();
-        let mut record =
-            BaseRecord::to(&self.topic).key(&key).payload(stream).headers(headers(events));
+        let mut record = BaseRecord::to(&self.topic)
+            .key(&key)
+            .payload(stream)
+            .headers(headers(EVENTS_TYPE, events));
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
