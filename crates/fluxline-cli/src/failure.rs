@@ -92,6 +92,12 @@ impl Failure {
         Failure::new(FailureKind::Link, message)
     }
 
+    /// It finished, but data is not where it should be.
+    #[cfg(feature = "kafka")]
+    pub fn look(message: impl fmt::Display) -> Failure {
+        Failure::new(FailureKind::Look, message)
+    }
+
     /// Files of a run are missing or damaged.
     pub fn files(message: impl fmt::Display) -> Failure {
         Failure::new(FailureKind::Files, message)

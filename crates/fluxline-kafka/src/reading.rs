@@ -24,11 +24,12 @@ pub struct Record<'a> {
 }
 
 /// Calls `take` for each visible record of a partition: records of open or aborted transactions are
-/// not visible.
+/// not visible. It begins at the offset `from.1` of partition `from.0`, or at the first record
+/// behind.
 pub fn read_to_end(
     settings: &Settings,
     topic: &str,
-    partition: u32,
+    from: (u32, u64),
     mut take: impl FnMut(Record<'_>),
 ) -> Result<(), KafkaError> {
     let consumer: BaseConsumer = config(settings)
@@ -40,7 +41,7 @@ pub fn read_to_end(
         .set("queued.max.messages.kbytes", "16384")
         .create()?;
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, partition as i32, Offset::Beginning)?;
+    list.add_partition_offset(topic, from.0 as i32, Offset::Offset(from.1 as i64))?;
     consumer.assign(&list)?;
     let mut progress = Instant::now();
     loop {

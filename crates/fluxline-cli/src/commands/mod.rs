@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod emulate;
 pub mod export;
 pub mod format;
+pub mod gather;
 pub mod generate;
 pub mod inspect;
 mod integrity;

@@ -143,6 +143,8 @@ fn from_flags(
         filter: Filter::default(),
         record: Record::default(),
         sink: experiment::Sink::default(),
+        cluster: None,
+        nodes: BTreeMap::new(),
     })
 }
 

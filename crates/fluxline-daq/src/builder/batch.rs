@@ -39,6 +39,11 @@ pub(super) struct Alone<'a> {
 const PACKETS_MAX: usize = 1 << 20;
 
 impl Gathering {
+    /// Returns the number of packets.
+    pub(super) fn packets(&self) -> u64 {
+        self.batch.packets.len() as u64
+    }
+
     /// Adds an event. The text about its missing parts is already in [`Self::missing`].
     pub(super) fn add_event(&mut self, closed: ClosedEvent<'_>) {
         let ClosedEvent { event, key, status, built, missing_bytes } = closed;

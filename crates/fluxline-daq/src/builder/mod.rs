@@ -305,6 +305,18 @@ impl Builder {
         self.open.slab.open_count()
     }
 
+    /// Returns the number of packets in open events. Cost: one step for each open event.
+    #[must_use]
+    pub fn packets_open(&self) -> u64 {
+        self.open.slab.packets()
+    }
+
+    /// Returns the number of packets in closed events that no batch was taken with yet.
+    #[must_use]
+    pub fn packets_closed(&self) -> u64 {
+        self.gathering.packets()
+    }
+
     /// Returns the memory of open events and the batch \[byte\], which
     /// [`BuilderConfig::bytes_open_max`] limits.
     #[must_use]
@@ -325,8 +337,17 @@ impl Builder {
         self.inputs.position(input)
     }
 
+    /// Returns true when all inputs share an order of events: by event keys or by sensors' times.
+    #[must_use]
+    pub fn has_common_order(&self) -> bool {
+        matches!(
+            self.config.mode,
+            Mode::Key(Scope::Global) | Mode::Window { clock: WindowClock::Sensor, .. }
+        )
+    }
+
     /// Makes events wait until input `input`, read on demand like all others, has passed them.
-    pub(crate) fn read_on_demand(&mut self, input: u16, times: Times) {
+    pub fn read_on_demand(&mut self, input: u16, times: Times) {
         self.inputs.read_on_demand(input, times);
     }
 

@@ -152,6 +152,17 @@ impl Slab {
         (self.head != NONE).then_some(self.head)
     }
 
+    /// Returns the number of packets in open events. Cost: one step for each open event.
+    pub(super) fn packets(&self) -> u64 {
+        let mut slot = self.head;
+        let mut packets = 0;
+        while let Some(event) = self.slots.get(slot as usize) {
+            packets += event.packets.len() as u64;
+            slot = event.next;
+        }
+        packets
+    }
+
     #[inline]
     pub(super) fn event(&self, slot: u32) -> &OpenEvent {
         &self.slots[slot as usize]

@@ -2,6 +2,7 @@
 
 mod accept;
 mod check;
+mod cluster;
 mod file_list;
 mod framing;
 mod here;
@@ -18,6 +19,7 @@ pub use accept::{
     check_accept,
 };
 pub use check::check_seconds;
+pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, check_node_name};
 pub use file_list::FileList;
 pub use here::keep_sentence;
 pub use model::*;
@@ -67,7 +69,8 @@ impl Experiment {
             }
         }
         let file = self.sink.kafka.as_mut().and_then(|kafka| kafka.settings_file.as_mut());
-        if let Some(file) = file {
+        let cluster = self.cluster.as_mut().and_then(|cluster| cluster.settings_file.as_mut());
+        for file in file.into_iter().chain(cluster) {
             *file = folder.join(&*file);
         }
     }
@@ -122,6 +125,7 @@ impl Experiment {
         self.events.check()?;
         self.check_windows()?;
         self.record.check()?;
-        self.sink.check()
+        self.sink.check()?;
+        self.check_cluster()
     }
 }

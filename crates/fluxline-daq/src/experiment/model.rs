@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::cluster::{Cluster, NodeTable};
 use super::file_list::FileList;
 use super::roce::Roce;
 use super::sink::Sink;
@@ -52,6 +53,12 @@ pub struct Experiment {
     /// Other places that events go to.
     #[serde(default)]
     pub sink: Sink,
+    /// The brokers that the machines of the experiment share; `None`: one machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+    /// The readout nodes, by name.
+    #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, NodeTable>,
 }
 
 /// The choice of the events to record.

@@ -110,7 +110,8 @@ pub fn check_topic(topic: &str) -> Result<(), String> {
     }
 }
 
-fn check_settings(settings: &BTreeMap<String, String>) -> Result<(), String> {
+/// Checks that no setting is a secret.
+pub(super) fn check_settings(settings: &BTreeMap<String, String>) -> Result<(), String> {
     let is_secret = |key: &&String| SECRETS.iter().any(|secret| key.contains(secret));
     match settings.keys().find(is_secret) {
         None => Ok(()),

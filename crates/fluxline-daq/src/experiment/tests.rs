@@ -70,6 +70,14 @@ timeout-ms = 100
 [record]
 sync = 2.5
 batches-max = 4
+[cluster]
+brokers = "127.0.0.1:9092"
+name = "lab.beam"
+start = "ctl"
+[node.readout-1]
+sources = ["boards", "camera", "old"]
+[node.readout-2]
+sources = ["fpga", "emulated"]
 "#;
 
 /// Replacements of a word.

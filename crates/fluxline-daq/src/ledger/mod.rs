@@ -27,6 +27,7 @@ pub use laws::{LAWS, Law, LawResult, Needs};
 pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
 pub use page::counters_page;
 pub use places::LostPlaces;
+pub use table::align;
 
 /// The place of every packet of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -117,7 +117,7 @@ impl Ledger {
             lines.push(row_of(&format!("({} more)", more.len()), cells(&sum(more))));
         }
         lines.push(row_of("all", cells(&totals)));
-        align(out, &lines);
+        out.push_str(&align(&lines));
     }
 
     fn missing_lines(&self, out: &mut String) {
@@ -214,8 +214,10 @@ fn row_of(first: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(cells).collect()
 }
 
-/// Writes lines of cells: the first column to the left, numbers to the right.
-fn align(out: &mut String, lines: &[Vec<String>]) {
+/// Returns lines of cells as a table: the first column to the left, numbers to the right.
+#[must_use]
+pub fn align(lines: &[Vec<String>]) -> String {
+    let mut out = String::new();
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
@@ -233,6 +235,7 @@ fn align(out: &mut String, lines: &[Vec<String>]) {
         out.push_str(text.trim_end());
         out.push('\n');
     }
+    out
 }
 
 fn nonzero<'a>(out: &mut String, place: &str, rows: impl Iterator<Item = (&'a Row, u64)>) {

@@ -8,8 +8,8 @@ use fluxline_daq::readout::{Accepted, Counted};
 use fluxline_packet::{Parsed, Part, SourceKey};
 
 /// The first bytes of a record: its kind and the version of its layout.
-const MAGIC: [u8; 4] = *b"FXL1";
-const HEAD_BYTES: usize = 4 + 8 + 2 + 4 + 8 + 8 + 1;
+const MAGIC: [u8; 4] = *b"FXL2";
+const HEAD_BYTES: usize = 4 + 8 + 2 + 4 + 8 + 8 + 8 + 4 + 1;
 const CRC_BYTES: usize = 4;
 
 /// The head of a record.
@@ -23,6 +23,10 @@ pub struct RecordHead {
     pub start: u32,
     /// Number of the record among those of this node and start in the partition, from 0.
     pub sequence: u64,
+    /// Number of packets in the records before this one, of this node and start in the partition.
+    pub packets_before: u64,
+    /// Number of packets in this record.
+    pub packets: u32,
     /// The low-water mark: everything that the node received before is in this record or earlier.
     pub mark: Moment,
     /// True in the last record of the node.
@@ -183,6 +187,8 @@ impl RecordWriter {
         start.extend_from_slice(&head.node.to_le_bytes());
         start.extend_from_slice(&head.start.to_le_bytes());
         start.extend_from_slice(&head.sequence.to_le_bytes());
+        start.extend_from_slice(&head.packets_before.to_le_bytes());
+        start.extend_from_slice(&head.packets.to_le_bytes());
         start.extend_from_slice(&head.mark.as_ns().to_le_bytes());
         start.push(u8::from(head.is_end));
         bytes[..HEAD_BYTES].copy_from_slice(&start);
@@ -259,6 +265,8 @@ pub fn read_record(bytes: &[u8]) -> Option<(RecordHead, Entries<'_>)> {
         node: u16::from_le_bytes(rest.array()?),
         start: rest.u32()?,
         sequence: rest.u64()?,
+        packets_before: rest.u64()?,
+        packets: rest.u32()?,
         mark: Moment::from_ns(rest.u64()?),
         is_end: rest.byte()? != 0,
     };

@@ -11,15 +11,14 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
-use rdkafka::producer::{
-    BaseProducer, BaseRecord, DefaultProducerContext, Producer, ThreadedProducer,
-};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::commits::{CommitList, record_of};
+use super::deliveries::Deliveries;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config, record_bytes_of, wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, record_bytes_of, wrong_settings,
 };
 use crate::reading::read_to_end;
 use crate::settings::Settings;
@@ -37,7 +36,8 @@ pub struct KafkaLog {
     commits: String,
     run: u64,
     partitions: u32,
-    producer: ThreadedProducer<DefaultProducerContext>,
+    begins: Begins,
+    producer: ThreadedProducer<Deliveries>,
     readers: BTreeMap<u32, Reader>,
     owners: BTreeMap<u32, Owner>,
     /// The topic of events and its number of partitions, where it was opened.
@@ -63,6 +63,13 @@ impl Owner {
     }
 }
 
+/// The offsets at which a run begins, for each partition; 0 where there are none.
+#[derive(Clone, Debug, Default)]
+struct Begins {
+    fragments: Vec<u64>,
+    commits: Vec<u64>,
+}
+
 /// A reader of one partition.
 struct Reader {
     consumer: BaseConsumer,
@@ -82,14 +89,14 @@ impl KafkaLog {
     /// Errors: [`TopicError`]; the two topics must exist, with the same number of partitions.
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
-        let producer: ThreadedProducer<DefaultProducerContext> = config(settings)
+        let producer: ThreadedProducer<Deliveries> = config(settings)
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
             .set("batch.size", "1000000")
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
-            .create()
+            .create_with_context(Deliveries::default())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
         let found = check_topic(producer.client(), settings, &commits)?;
@@ -105,6 +112,7 @@ impl KafkaLog {
             commits,
             run,
             partitions: partitions as u32,
+            begins: Begins::default(),
             producer,
             readers: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -122,6 +130,20 @@ impl KafkaLog {
         let most = record_bytes_of(&self.settings, &topic);
         self.events = Some((topic, partitions.max(1)));
         Ok(most.map_or(record_bytes, |most| record_bytes.min(most)))
+    }
+
+    /// Reads the run from these offsets on, one for each partition of either topic: earlier records
+    /// belong to earlier runs.
+    #[must_use]
+    pub fn begin_at(mut self, fragments: Vec<u64>, commits: Vec<u64>) -> KafkaLog {
+        self.begins = Begins { fragments, commits };
+        self
+    }
+
+    /// Returns the records that the brokers have acknowledged and refused since the log was opened.
+    #[must_use]
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::clone(self.producer.context())
     }
 
     /// Waits until the broker has all appended records.
@@ -161,7 +183,9 @@ impl KafkaLog {
     fn committed(&self, partition: u32) -> Result<Vec<Commit>, LogError> {
         let mut list = CommitList::new(self.run, partition);
         let mut wrong = Ok(());
-        read_to_end(&self.settings, &self.commits, partition, |record| {
+        let start = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
+        let from = (partition, start);
+        read_to_end(&self.settings, &self.commits, from, |record| {
             if wrong.is_ok() {
                 wrong = list.take(record.key, record.value);
             }
@@ -177,22 +201,19 @@ fn away(error: &KafkaError) -> LogError {
 
 /// Returns the meaning of an error of a transaction.
 fn of_transaction(partition: u32, error: &KafkaError) -> LogError {
-    match error.rdkafka_error_code() {
-        Some(
-            RDKafkaErrorCode::Fenced
-            | RDKafkaErrorCode::ProducerFenced
-            | RDKafkaErrorCode::InvalidProducerEpoch,
-        ) => LogError::Fenced { partition },
-        _ => match error {
-            KafkaError::Transaction(error) if error.is_fatal() => LogError::Fenced { partition },
-            _ => away(error),
-        },
+    match is_fenced(error) {
+        true => LogError::Fenced { partition },
+        false => away(error),
     }
 }
 
 impl Log for KafkaLog {
     fn partitions(&self) -> u32 {
         self.partitions
+    }
+
+    fn beginning(&self, partition: u32) -> u64 {
+        self.begins.fragments.get(partition as usize).copied().unwrap_or(0)
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {

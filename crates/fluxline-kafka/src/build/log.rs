@@ -116,6 +116,11 @@ pub trait Log {
     /// Returns the number of partitions.
     fn partitions(&self) -> u32;
 
+    /// Returns the offset at which the run begins in a partition.
+    fn beginning(&self, _partition: u32) -> u64 {
+        0
+    }
+
     /// Appends a record. After an error the record may be there or not: append it again, readers
     /// take it once.
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError>;

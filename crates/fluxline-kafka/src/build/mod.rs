@@ -7,6 +7,9 @@
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
 pub(crate) mod commits;
+#[cfg(feature = "client")]
+pub mod deliveries;
+mod edge;
 pub mod entry;
 pub mod files;
 #[cfg(feature = "client")]
@@ -22,6 +25,6 @@ pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
-pub use partition::{BuiltSource, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

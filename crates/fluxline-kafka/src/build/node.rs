@@ -14,6 +14,7 @@ use fluxline_packet::{Description, Parsed, Program};
 
 use super::entry::{Entry, Passed, RecordHead, RecordWriter};
 use super::log::{Log, LogError};
+use crate::cluster::block::Delivery;
 
 /// Configuration of a readout node.
 #[derive(Clone, Debug)]
@@ -66,15 +67,20 @@ struct Lane {
     /// Packets of other partitions that were not written yet, by source.
     passed: Vec<Option<Passed>>,
     /// Number of packets in the record.
-    packets: u64,
+    packets: u32,
+    /// Number of packets in the records before.
+    packets_before: u64,
     sequence: u64,
+    /// Records that the log took, and packets in them.
+    records_handed: u64,
+    packets_handed: u64,
 }
 
 /// A record that the log has not taken.
 struct Waiting {
     partition: u32,
     bytes: Vec<u8>,
-    packets: u64,
+    packets: u32,
 }
 
 /// A readout node.
@@ -309,9 +315,11 @@ impl ReadoutNode {
         let NodeConfig { run, node, start, .. } = self.config;
         let lane = &mut self.to_log.lanes[partition];
         (0..lane.passed.len() as u32).for_each(|source| lane.write_passed(source));
-        let head = RecordHead { run, node, start, sequence: lane.sequence, mark, is_end };
-        lane.sequence += 1;
         let packets = std::mem::take(&mut lane.packets);
+        let (sequence, packets_before) = (lane.sequence, lane.packets_before);
+        let head = RecordHead { run, node, start, sequence, packets_before, packets, mark, is_end };
+        lane.sequence += 1;
+        lane.packets_before += u64::from(packets);
         let bytes = lane.writer.finish(&head);
         self.waiting_bytes += bytes.len();
         self.waiting.push_back(Waiting { partition: partition as u32, bytes, packets });
@@ -325,17 +333,51 @@ impl ReadoutNode {
             log.append(record.partition, &record.bytes)?;
             self.counts.records += 1;
             self.counts.bytes += record.bytes.len() as u64;
-            self.counts.handed += record.packets;
+            self.counts.handed += u64::from(record.packets);
+            let lane = &mut self.to_log.lanes[record.partition as usize];
+            lane.records_handed += 1;
+            lane.packets_handed += u64::from(record.packets);
             self.waiting_bytes -= record.bytes.len();
             self.waiting.pop_front();
         }
         Ok(())
     }
 
+    /// Returns true while records that wait for the log fill less than half of the memory. The rest
+    /// is for packets that are being taken.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.waiting_bytes * 2 < self.config.memory_bytes
+    }
+
+    /// Returns true when the log has taken all records.
+    #[must_use]
+    pub fn is_handed_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> NodeCounts {
         NodeCounts { packet_bytes: self.to_log.packet_bytes, ..self.counts }
+    }
+
+    /// Returns the node's number.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.config.node
+    }
+
+    /// Returns the packets handed over to each partition.
+    #[must_use]
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        let delivery = |(partition, lane): (u32, &Lane)| Delivery {
+            partition,
+            records: lane.records_handed,
+            packets: lane.packets_handed,
+            waiting: lane.packets_before + u64::from(lane.packets) - lane.packets_handed,
+        };
+        (0..).zip(&self.to_log.lanes).map(delivery).collect()
     }
 
     /// Returns the readout with its sources and their counters.

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
 
 use super::entry::{Entry, Passed, RecordHead, read_record};
+use crate::cluster::block::{ENTRIES_MAX, Taken};
 
 /// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources
 /// are then silent by the rules of a source that sends nothing.
@@ -70,9 +72,10 @@ pub struct BuiltSource {
 #[derive(Clone, Debug, Default)]
 struct Node {
     start: u32,
-    next_sequence: u64,
     mark: Moment,
     ended: bool,
+    /// It reads files: its packets move its clock, and events wait for it.
+    reads_files: bool,
     /// Numbers of its sources here, by its own numbers.
     sources: Vec<Option<u32>>,
     /// Numbers of its inputs here, by its own numbers.
@@ -85,13 +88,29 @@ pub struct PartitionBuilder {
     nodes_expected: usize,
     builder: Builder,
     nodes: BTreeMap<u16, Node>,
+    /// Packets by node and start.
+    edges: BTreeMap<(u16, u32), Taken>,
     sources: Vec<BuiltSource>,
     inputs: u16,
     now: Moment,
     next_offset: u64,
     next_batch: u64,
+    in_batches: InBatches,
     ended: bool,
     counts: PartitionCounts,
+}
+
+/// The batches that were cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InBatches {
+    /// Number of batches.
+    pub batches: u64,
+    /// Events and late fragments in them.
+    pub events: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// The records before this offset are covered.
+    pub covers: u64,
 }
 
 impl PartitionBuilder {
@@ -103,36 +122,59 @@ impl PartitionBuilder {
             nodes_expected: nodes,
             builder: Builder::new(config),
             nodes: BTreeMap::new(),
+            edges: BTreeMap::new(),
             sources: Vec::new(),
             inputs: 0,
             now: Moment::default(),
             next_offset: 0,
             next_batch: 0,
+            in_batches: InBatches::default(),
             ended: false,
             counts: PartitionCounts::default(),
         }
+    }
+
+    /// Begins with the record at `offset`, the first one of the run.
+    #[must_use]
+    pub fn begin_at(mut self, offset: u64) -> PartitionBuilder {
+        self.next_offset = offset;
+        self
+    }
+
+    /// Declares that an input of a node reads files with times: no event closes before the input
+    /// has passed it or the node has ended, however far ahead other nodes are.
+    pub fn read_on_demand(&mut self, node: u16, input: u16) {
+        let of = self.nodes.entry(node).or_default();
+        of.reads_files = true;
+        if of.inputs.contains_key(&input) {
+            return;
+        }
+        of.inputs.insert(input, self.inputs);
+        self.builder.note_backlog(self.inputs, true);
+        if self.builder.has_common_order() {
+            self.builder.read_on_demand(self.inputs, Times::Captured);
+        }
+        self.inputs += 1;
     }
 
     /// Takes the record at `offset`; returns a batch when one is due.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<OutputBatch> {
         self.next_offset = offset + 1;
         let Some((head, mut entries)) =
-            read_record(bytes).filter(|record| record.0.run == self.run)
+            read_record(bytes).filter(|record| record.0.run == self.run && self.knows(&record.0))
         else {
             self.counts.foreign += 1;
             return None;
         };
-        if self.ended {
-            self.counts.after_end += 1;
-            return None;
-        }
         if !self.is_next(&head) {
             return None;
         }
         self.counts.records += 1;
+        let taken_before = self.counts.taken;
         // Times of arrival alone move the clocks of inputs that have more to come.
         entries.by_ref().for_each(|entry| self.apply(&head, &entry));
         self.counts.torn += u64::from(!entries.is_at_end());
+        self.edge(&head).read(&head, self.counts.taken - taken_before);
         self.pass_time(&head);
         if self.all_nodes_ended() {
             self.builder.finish(self.now);
@@ -165,6 +207,17 @@ impl PartitionBuilder {
         self.counts
     }
 
+    /// Returns the packets by node and start.
+    pub fn taken(&self) -> impl Iterator<Item = &Taken> {
+        self.edges.values()
+    }
+
+    /// Returns the batches that were cut.
+    #[must_use]
+    pub fn in_batches(&self) -> InBatches {
+        self.in_batches
+    }
+
     /// Returns the sources, in the order of their numbers.
     #[must_use]
     pub fn sources(&self) -> &[BuiltSource] {
@@ -191,26 +244,52 @@ impl PartitionBuilder {
         }
         let number = self.next_batch;
         self.next_batch += 1;
+        self.in_batches = InBatches {
+            batches: self.next_batch,
+            events: self.in_batches.events + events.events.len() as u64,
+            packets: self.in_batches.packets + events.packets.len() as u64,
+            covers: self.next_offset,
+        };
         Some(OutputBatch { number, covers: self.next_offset, events })
+    }
+
+    /// Returns false for a node and start beyond all that a run has.
+    fn knows(&self, head: &RecordHead) -> bool {
+        self.edges.len() < ENTRIES_MAX || self.edges.contains_key(&(head.node, head.start))
+    }
+
+    fn edge(&mut self, head: &RecordHead) -> &mut Taken {
+        let RecordHead { node, start, .. } = *head;
+        let new = Taken { node, start, ..Taken::default() };
+        self.edges.entry((node, start)).or_insert(new)
     }
 
     /// Returns true for the next record of a node; counts others.
     fn is_next(&mut self, head: &RecordHead) -> bool {
+        let is_over = self.ended;
+        let Some(missing) = self.edge(head).advance(head) else {
+            self.counts.repeated += 1;
+            return false;
+        };
+        let packets = u64::from(head.packets);
+        if is_over {
+            self.counts.after_end += 1;
+            self.edge(head).after_end += packets;
+            return false;
+        }
         let node = self.nodes.entry(head.node).or_default();
         if head.start < node.start {
             self.counts.outdated += 1;
+            self.edge(head).outdated += packets;
             return false;
         }
         if head.start > node.start {
             // A node that starts again numbers its sources and records anew.
-            *node = Node { start: head.start, mark: node.mark, ..Node::default() };
+            let (inputs, reads_files) = (std::mem::take(&mut node.inputs), node.reads_files);
+            let mark = node.mark;
+            *node = Node { start: head.start, mark, inputs, reads_files, ..Node::default() };
         }
-        if head.sequence < node.next_sequence {
-            self.counts.repeated += 1;
-            return false;
-        }
-        self.counts.missing += head.sequence - node.next_sequence;
-        node.next_sequence = head.sequence + 1;
+        self.counts.missing = self.counts.missing.saturating_add(missing);
         true
     }
 
@@ -301,7 +380,8 @@ impl PartitionBuilder {
         self.now = self.now.max(head.mark);
         let now = self.now;
         for node in self.nodes.values() {
-            let waits = !node.ended && now.since(node.mark) < NODE_DEAD_AFTER && node.mark < now;
+            let is_behind = now.since(node.mark) < NODE_DEAD_AFTER && node.mark < now;
+            let waits = !node.ended && (node.reads_files || is_behind);
             node.inputs.values().for_each(|input| self.builder.note_backlog(*input, waits));
         }
         if head.is_end {

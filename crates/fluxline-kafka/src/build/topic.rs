@@ -107,7 +107,6 @@ pub struct TopicOutput {
     config: TopicConfig,
     pieces: Pieces,
     described: BTreeMap<u32, Described>,
-    notes: Vec<String>,
 }
 
 /// The state of a partition.
@@ -123,12 +122,7 @@ impl TopicOutput {
     pub fn new(config: TopicConfig) -> TopicOutput {
         let names: Vec<String> = config.formats.iter().map(|format| format.0.clone()).collect();
         let pieces = Pieces::new(&config.name, &names, config.record_bytes);
-        TopicOutput { config, pieces, described: BTreeMap::new(), notes: Vec::new() }
-    }
-
-    /// Returns the notes since the last call, each a sentence.
-    pub fn notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
+        TopicOutput { config, pieces, described: BTreeMap::new() }
     }
 
     fn describe(
@@ -206,14 +200,6 @@ impl Output for TopicOutput {
                 value: stream.to_vec(),
             }),
         });
-        if published.refused > 0 {
-            self.notes.push(format!(
-                "{} events in batch {} of partition {partition} are larger than a record may be \
-                 ({} bytes): they are not in the topic of events; raise its max.message.bytes, or \
-                 write files too (output = \"both\")",
-                published.refused, batch.number, self.config.record_bytes
-            ));
-        }
         Ok(published)
     }
 }

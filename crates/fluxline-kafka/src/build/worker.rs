@@ -137,13 +137,20 @@ impl Worker {
             return Err(LogError::PartitionsChanged { expected, found }.into());
         }
         let claim = log.claim(partition, name)?;
+        let beginning = log.beginning(partition);
+        let builder = PartitionBuilder::new(plan.run, plan.nodes, plan.builder.clone());
         Ok(Worker {
             name: name.to_owned(),
             claim,
-            builder: PartitionBuilder::new(plan.run, plan.nodes, plan.builder.clone()),
+            builder: builder.begin_at(beginning),
             encoder: StreamEncoder::new(&plan.name, &[]),
             stream: Vec::new(),
         })
+    }
+
+    /// Makes events wait for inputs that read files: for each, the node and its number there.
+    pub fn read_on_demand(&mut self, inputs: &[(u16, u16)]) {
+        inputs.iter().for_each(|(node, input)| self.builder.read_on_demand(*node, *input));
     }
 
     /// Takes one record, and writes and commits the batch that it completes.

@@ -14,10 +14,13 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::target::Target;
 use super::{About, Feed, GatherError, Gathered, Progress, RunCommits, merge};
-use crate::build::Commit;
 use crate::build::commits::{CommitList, read_commit};
 use crate::build::topic::{Description, EventKey, EventPart};
+use crate::build::{Commit, LogError};
 use crate::client::{ANSWER_WITHIN, check_topic, config};
+use crate::cluster::control::ControlState;
+use crate::cluster::control_log::ControlLog;
+use crate::cluster::record::Begin;
 use crate::reading::{is_passing, read_to_end};
 use crate::settings::Settings;
 
@@ -43,24 +46,38 @@ fn broker(error: &dyn std::fmt::Display) -> GatherError {
 
 /// Reads the commits of run `run` of a cluster; without a number, those of the newest run.
 ///
-/// Errors: no broker, no topic, no such run, contradicting commits.
+/// Errors: no broker, no topic, no such run, a run that goes on, contradicting commits.
 pub fn committed(
     settings: &Settings,
     cluster: &str,
     run: Option<u64>,
 ) -> Result<Committed, GatherError> {
+    let control = ControlLog::open(settings, cluster).map_err(|error| broker(&error))?;
+    let begin = ended_run(control.state(), cluster, run)?;
+    committed_from(settings, cluster, begin.run, &begin.commits)
+}
+
+/// Reads the commits of a run that begin at these offsets, one for each partition.
+///
+/// Errors: as [`committed`].
+pub fn committed_from(
+    settings: &Settings,
+    cluster: &str,
+    run: u64,
+    begins: &[u64],
+) -> Result<Committed, GatherError> {
     let topic = format!("{cluster}.commits");
-    let partitions = partitions_of(settings, &topic)?;
-    let run = match run {
-        Some(run) => run,
-        None => newest_run(settings, &topic, partitions)?,
-    };
-    let mut found =
-        Committed { commits: RunCommits { run, ..RunCommits::default() }, ..Committed::default() };
-    for partition in 0..partitions {
+    let found = partitions_of(settings, &topic)?;
+    if found as usize != begins.len() {
+        let expected = begins.len() as u32;
+        return Err(broker(&LogError::PartitionsChanged { expected, found }));
+    }
+    let commits = RunCommits { run, ..RunCommits::default() };
+    let mut committed = Committed { commits, ..Committed::default() };
+    for (partition, begin) in (0..).zip(begins) {
         let mut list = CommitList::new(run, partition);
         let (mut wrong, mut began) = (Ok(()), None);
-        read_to_end(settings, &topic, partition, |record| {
+        read_to_end(settings, &topic, (partition, *begin), |record| {
             let is_its = read_commit(partition, record.key, record.value)
                 .is_some_and(|commit| commit.0 == run);
             began = began.or(is_its.then_some(record.time_ms));
@@ -70,18 +87,43 @@ pub fn committed(
         })
         .map_err(|error| unreadable(&topic, partition, &error))?;
         wrong.map_err(|error| broker(&error))?;
-        found.foreign += list.foreign();
+        committed.foreign += list.foreign();
         let commits = list.into_commits();
         if !commits.is_empty() {
-            found.began_ms.extend(began.map(|began| (partition, began)));
-            found.commits.partitions.insert(partition, commits);
+            committed.began_ms.extend(began.map(|began| (partition, began)));
+            committed.commits.partitions.insert(partition, commits);
         }
     }
-    match found.commits.partitions.is_empty() {
-        false => Ok(found),
-        true => Err(GatherError::Broker(format!(
-            "topic `{topic}` has no committed batch of run {run}; check --run and the name of the \
-             cluster"
+    Ok(committed)
+}
+
+/// Returns the beginning of a run that has ended.
+fn ended_run(state: &ControlState, cluster: &str, run: Option<u64>) -> Result<Begin, GatherError> {
+    let wanted = match run {
+        Some(number) => state.run(number),
+        None => state.runs().last(),
+    };
+    let known = || {
+        let numbers: Vec<String> =
+            state.runs().iter().rev().take(8).map(|run| run.number().to_string()).collect();
+        if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") }
+    };
+    let unknown = || {
+        let run = run.map_or("a run".to_owned(), |run| format!("run {run}"));
+        GatherError::Broker(format!(
+            "cluster {cluster} does not have {run}; its newest runs: {}",
+            known()
+        ))
+    };
+    let wanted = wanted.ok_or_else(unknown)?;
+    match wanted.is_over() {
+        true => Ok(wanted.begin.clone()),
+        false => Err(GatherError::Broker(format!(
+            "run {} of cluster {cluster} goes on: {} of {} partitions are built; gather it when it \
+             has ended (`fluxline inspect kafka://…/{cluster}` shows it)",
+            wanted.number(),
+            wanted.built.len(),
+            wanted.partitions()
         ))),
     }
 }
@@ -96,22 +138,6 @@ fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
     let consumer: BaseConsumer = config(settings).create().map_err(|error| broker(&error))?;
     let partitions = check_topic(consumer.client(), settings, topic);
     Ok(partitions.map_err(|error| broker(&error))? as u32)
-}
-
-fn newest_run(settings: &Settings, topic: &str, partitions: u32) -> Result<u64, GatherError> {
-    let mut newest = None;
-    for partition in 0..partitions {
-        read_to_end(settings, topic, partition, |record| {
-            let commit = read_commit(partition, record.key, record.value);
-            newest = newest.max(commit.map(|commit| commit.0));
-        })
-        .map_err(|error| unreadable(topic, partition, &error))?;
-    }
-    newest.ok_or_else(|| {
-        GatherError::Broker(format!(
-            "topic `{topic}` has no committed batch; check the name of the cluster"
-        ))
-    })
 }
 
 /// Gathers the committed batches in `CLUSTER.events` into the new run `into`.

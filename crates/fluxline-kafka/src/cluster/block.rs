@@ -1,0 +1,329 @@
+//! The counts of one node, as it publishes them: JSON with a version.
+//!
+//! Packets are counted on both sides of each edge from a readout node to a partition: by the
+//! readout as handed over ([`Delivery`]), and by the builder as taken ([`Taken`]). The bytes may
+//! come from anybody: reading checks every length, and no name is longer than
+//! [`NAME_BYTES_MAX`].
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the layout.
+pub const BLOCK_VERSION: u32 = 1;
+/// Largest block \[byte\].
+pub const BLOCK_BYTES_MAX: usize = 900_000;
+/// Longest name in a block \[byte\].
+pub const NAME_BYTES_MAX: usize = 256;
+/// Most entries of a list in a block.
+pub const ENTRIES_MAX: usize = 1 << 16;
+
+/// The part that a node has in the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It receives packets and hands them over.
+    #[default]
+    Readout,
+    /// It builds events.
+    Builder,
+}
+
+/// The state of a node in the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeState {
+    /// It has joined and waits for the beginning of the run.
+    #[default]
+    Waiting,
+    /// It works.
+    Running,
+    /// It has finished its part; its counts are final, and the log has acknowledged everything.
+    Ended,
+    /// It stopped before the end of its part; `sentence` has the reason.
+    Failed,
+}
+
+impl NodeState {
+    /// Returns true when the counts of the block are final.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, NodeState::Ended | NodeState::Failed)
+    }
+}
+
+/// The counts of one node in one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeBlock {
+    /// The version of the layout: [`BLOCK_VERSION`].
+    pub version: u32,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The run.
+    pub run: u64,
+    /// The node's name in the experiment; `builder` for every builder.
+    pub node: String,
+    /// The name of this process among those of the same node name.
+    pub id: String,
+    /// A number that no other process of this node and id has had; later processes have higher
+    /// ones.
+    pub incarnation: u64,
+    /// Number of starts of the node in this run before; 0 for builders.
+    #[serde(default)]
+    pub start: u32,
+    /// The node's part in the run.
+    pub role: Role,
+    /// Name of its host.
+    #[serde(default)]
+    pub host: String,
+    /// Its process id.
+    #[serde(default)]
+    pub pid: u32,
+    /// Its state.
+    pub state: NodeState,
+    /// The reason why it failed; empty otherwise.
+    #[serde(default)]
+    pub sentence: String,
+    /// Number of the block among those of this process, from 0.
+    pub sequence: u64,
+    /// Time of publishing, by the node's clock \[ns since 1970\].
+    pub sent_at_ns: u64,
+    /// The counters at an end marked "no" that the experiment accepts (`accept`).
+    #[serde(default)]
+    pub accept: Vec<String>,
+    /// The counts of a readout node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readout: Option<ReadoutBlock>,
+    /// The counts of a builder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builder: Option<BuilderBlock>,
+}
+
+/// The counts of a readout node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReadoutBlock {
+    /// The node's number in records.
+    pub number: u16,
+    /// Number of its sources.
+    pub sources: u64,
+    /// Its counters.
+    pub counters: ReadoutCounters,
+    /// Packets handed over, one entry for each partition.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// The packets that a readout node has handed over to one partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Delivery {
+    /// The partition.
+    pub partition: u32,
+    /// Records that the log took.
+    pub records: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Packets in records that the log has not taken yet.
+    pub waiting: u64,
+}
+
+/// The counts of a builder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BuilderBlock {
+    /// The partitions that it builds or has built in this run.
+    pub partitions: Vec<PartitionBlock>,
+}
+
+/// The counts of one partition, up to a record.
+///
+/// They follow from the records before `next_offset` alone: two builders that have come as far have
+/// the same counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PartitionBlock {
+    /// The partition.
+    pub partition: u32,
+    /// Offset of the record that the builder takes next.
+    pub next_offset: u64,
+    /// The records before this offset are covered by committed batches.
+    pub covers: u64,
+    /// The builder has seen the end of every readout node and has committed all batches.
+    pub ended: bool,
+    /// Its counters.
+    pub counters: PartitionCounters,
+    /// Packets taken, one entry for each readout node and start.
+    pub taken: Vec<Taken>,
+}
+
+/// The packets that a partition has from one readout node and start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Taken {
+    /// Number of the readout node.
+    pub node: u16,
+    /// Number of its starts before.
+    pub start: u32,
+    /// Records up to the last one that came: the number of the record that comes next.
+    pub records: u64,
+    /// Packets that the node had put into these records, as the last one says.
+    pub packets: u64,
+    /// Packets taken.
+    pub taken: u64,
+    /// Packets in missing records.
+    pub missing: u64,
+    /// Packets of entries that could not be read.
+    pub torn: u64,
+    /// Packets that came after a later start of the node; they are in no event.
+    pub outdated: u64,
+    /// Packets that came after the end of the run; they are in no event.
+    pub after_end: u64,
+    /// The last record of the node came.
+    pub ended: bool,
+}
+
+fluxline_core::counters! {
+    /// Counters of a readout node.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct ReadoutCounters {
+        received [Sum "datagram"] "Datagrams that the links or the files handed over" => "";
+        bytes [Sum "byte"] "Their bytes" => "";
+        ring_full [Sum "datagram"] "Datagrams dropped because a push ring was full"
+            => "Give the readout a core of its own (`readout-core`), or more `ring-slots`.";
+        truncated [Sum "datagram"] "Datagrams longer than a ring slot, dropped"
+            => "Raise `datagram-bytes-max` to the size of the largest packet.";
+        socket_dropped [Sum "datagram"] "Datagrams that the kernel dropped at a socket"
+            => "Raise net.core.rmem_max and `receive-buffer-bytes`; run `fluxline doctor`.";
+        taken [Sum "datagram"] "Datagrams taken from the rings" => "";
+        rejected [Sum "datagram"] "Datagrams that the packet description rejected"
+            => "See the node's own output for the reasons.";
+        sources_refused [Sum "datagram"] "Datagrams of sources beyond the allowed number of sources"
+            => "Raise `sources-max`, or find out who else sends to this port.";
+        memory_full [Sum "datagram"]
+            "Datagrams dropped because the log took nothing and the node's memory was full"
+            => "Look at the brokers and the network to them; raise the node's memory.";
+        parsed [Sum "packet"] "Packets that fit the description" => "";
+        duplicate [Sum "packet"] "Copies: packets whose number had come already" => "";
+        late [Sum "packet"] "Packets too old to compare with earlier ones; dropped"
+            => "Look for two senders that share one source key.";
+        held [Sum "packet"] "Packets that wait for the next one of their source" => "";
+        routed [Sum "packet"] "Packets put into records" => "";
+        handed [Sum "packet"] "Packets in records that the log took" => "";
+        waiting [Sum "packet"] "Packets in records that the log has not taken yet" => "";
+        records [Sum "record"] "Records that the log took" => "";
+        record_bytes [Sum "byte"] "Bytes of these records" => "";
+        lost [Sum "packet"] "Packets missing before this node, by the packet counters"
+            => "Run `fluxline doctor` on the node's host.";
+    }
+}
+
+fluxline_core::counters! {
+    /// Counters of the builder of a partition.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct PartitionCounters {
+        records [Sum "record"] "Records of the run" => "";
+        taken [Sum "packet"] "Packets taken from them" => "";
+        followed [Sum "packet"] "Packets of other partitions that were followed" => "";
+        records_repeated [Sum "record"] "Records that came twice; taken once" => "";
+        records_foreign [Sum "record"] "Records of another program or run"
+            => "Find out who else writes to the topic of fragments.";
+        records_outdated [Sum "record"] "Records of an earlier start of a node after a later one"
+            => "Two processes had the same node name; end one of them.";
+        records_missing [Sum "record"] "Records that are missing, by the numbers of the others"
+            => "Look at the retention and the replicas of the topic of fragments.";
+        records_torn [Sum "record"] "Records of which an entry could not be read"
+            => "The readout node has another version of the program.";
+        records_after_end [Sum "record"] "Records after every node had ended" => "";
+        in_complete [Sum "packet"] "Packets in complete events" => "";
+        in_incomplete [Sum "packet"] "Packets in incomplete events" => "";
+        in_late [Sum "packet"] "Packets that came after their event was closed; recorded as late"
+            => "";
+        late_dropped [Sum "packet"] "Late packets that the experiment drops"
+            => "Write `late = \"record\"` under `[events]` to keep them.";
+        builder_full [Sum "packet"] "Packets refused because the event builder was full"
+            => "Raise `bytes-max` under `[events]`; look for a slow disk.";
+        event_duplicate [Sum "packet"] "Packets whose part of the event had come already" => "";
+        inconsistent [Sum "packet"] "Packets that contradict others of the same fragment"
+            => "Check the fragment's count, total and key in the description.";
+        in_open [Sum "packet"] "Packets in open events" => "";
+        in_closed [Sum "packet"] "Packets in closed events that are in no batch yet" => "";
+        filtered [Sum "packet"] "Packets of events that the filter rejected" => "";
+        in_batches [Sum "packet"] "Packets in batches" => "";
+        batches [Sum "batch"] "Batches of events" => "";
+        events [Sum "event"] "Events and late fragments in batches" => "";
+        events_complete [Sum "event"] "Events of which nothing is known to be missing" => "";
+        events_incomplete [Sum "event"] "Events closed although something was missing" => "";
+        events_stopped [Sum "event"] "Events that the end of the run closed" => "";
+        events_open [Sum "event"] "Open events" => "";
+    }
+}
+
+/// The reason why bytes are not a block.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// More bytes than any block has.
+    #[error("{0} bytes are more than a node's block has ({BLOCK_BYTES_MAX})")]
+    TooLarge(usize),
+    /// Not the JSON of a block.
+    #[error("not a node's block ({0})")]
+    Json(String),
+    /// A block of another version.
+    #[error("a node's block of version {0}; this program reads version {BLOCK_VERSION}")]
+    Version(u32),
+    /// A list or a name is too long, or a name is empty.
+    #[error("a node's block with a wrong {0}")]
+    Value(&'static str),
+}
+
+impl NodeBlock {
+    /// Reads a block from its bytes. They may be anything.
+    pub fn read(bytes: &[u8]) -> Result<NodeBlock, BlockError> {
+        if bytes.len() > BLOCK_BYTES_MAX {
+            return Err(BlockError::TooLarge(bytes.len()));
+        }
+        let block: NodeBlock =
+            serde_json::from_slice(bytes).map_err(|error| BlockError::Json(error.to_string()))?;
+        if block.version != BLOCK_VERSION {
+            return Err(BlockError::Version(block.version));
+        }
+        block.check()?;
+        Ok(block)
+    }
+
+    /// Returns the block's bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Returns the key of the block's record: later blocks of the same process replace it.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/{}/{}/{}", self.run, self.node, self.id, self.incarnation)
+    }
+
+    fn check(&self) -> Result<(), BlockError> {
+        let is_name =
+            |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/');
+        if !is_name(&self.node) || !is_name(&self.id) || self.cluster.len() > NAME_BYTES_MAX {
+            return Err(BlockError::Value("name"));
+        }
+        if self.host.len() > NAME_BYTES_MAX || self.sentence.len() > 16 * NAME_BYTES_MAX {
+            return Err(BlockError::Value("text"));
+        }
+        let has_counts = match self.role {
+            Role::Readout => self.readout.is_some() && self.builder.is_none(),
+            Role::Builder => self.builder.is_some() && self.readout.is_none(),
+        };
+        if !has_counts {
+            return Err(BlockError::Value("role"));
+        }
+        let deliveries = self.readout.as_ref().map_or(0, |its| its.deliveries.len());
+        let partitions = self.builder.as_ref().map_or(0, |its| its.partitions.len());
+        let most = [deliveries, partitions, self.accept.len()].into_iter().max().unwrap_or(0);
+        if most > ENTRIES_MAX {
+            return Err(BlockError::Value("list"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,376 @@
+//! The state of a cluster: the fold of the records of its control topic.
+//!
+//! Nodes hold no elections. Whoever sees that something is due writes a record; the first record in
+//! the log's order that fits the state is valid, and every node ignores the later ones. So all
+//! nodes that have read the same records have the same state ([`ControlState::apply`] is a pure
+//! function).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::block::Role;
+use super::record::{Begin, ControlRecord, Join};
+
+/// The largest difference between a node's clock and the brokers' \[ms\]. Builders compare the
+/// times of readout nodes, so a node beyond it cannot take part.
+pub const CLOCK_MS_MAX: i64 = 1000;
+/// Most notes of a run.
+const NOTES_MAX: usize = 1000;
+/// Runs that are kept after their end.
+const RUNS_KEPT: usize = 64;
+
+/// The state of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlState {
+    /// The processes that have joined, by [`Join::member`].
+    members: BTreeMap<String, Join>,
+    /// Processes that another one of the same name replaced: their incarnations, and the successor.
+    replaced: BTreeMap<u64, Join>,
+    /// Processes that may not take part.
+    refused: BTreeMap<u64, JoinRefusal>,
+    /// The newest runs; only the last one may be open.
+    runs: Vec<RunRecord>,
+    /// Records that are not ours, or that no longer fitted the state.
+    ignored: u64,
+}
+
+/// A run of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Its beginning.
+    pub begin: Begin,
+    /// Its readout nodes.
+    pub readouts: BTreeMap<String, RunReadout>,
+    /// An operator or a node asked its readout nodes to finish.
+    pub stopped: bool,
+    /// The shot number.
+    pub shot: Option<u64>,
+    /// The operators' notes: time and text.
+    pub notes: Vec<(u64, String)>,
+    /// Partitions whose batches are all committed.
+    pub built: BTreeSet<u32>,
+}
+
+/// A readout node in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunReadout {
+    /// The process that reads out.
+    pub incarnation: u64,
+    /// Number of starts of the node in the run before this one.
+    pub start: u32,
+    /// The process has finished, or an operator has ended the node.
+    pub ended: bool,
+}
+
+/// The reason why a process may not take part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinRefusal {
+    /// Its clock is wrong.
+    #[error(
+        "the clock of {host} is {} s {} the brokers' clock; events are built by time, so set the \
+        clock (NTP or PTP) and start the node again", seconds(*ahead_ms),
+        if *ahead_ms > 0 { "ahead of" } else { "behind" }
+    )]
+    Clock {
+        /// The host.
+        host: String,
+        /// The node's clock less the brokers' \[ms\].
+        ahead_ms: i64,
+    },
+    /// Its experiment builds other events.
+    #[error(
+        "run {run} began with another experiment file or description than that of {host}; copy \
+        the files of the other nodes to {host}, or wait for the end of the run"
+    )]
+    Digest {
+        /// The host.
+        host: String,
+        /// The run that goes on.
+        run: u64,
+    },
+    /// The node has no part in the open run.
+    #[error("run {run} has no node `{node}`; wait for its end, or `fluxline ctl … stop` it")]
+    NotInRun {
+        /// The node.
+        node: String,
+        /// The run.
+        run: u64,
+    },
+    /// The node has ended in the open run.
+    #[error("node `{node}` has already ended in run {run}; wait for the end of the run")]
+    Ended {
+        /// The node.
+        node: String,
+        /// The run.
+        run: u64,
+    },
+    /// The node reads files, of which the run has a part.
+    #[error(
+        "node `{node}` reads files, and run {run} has a part of their packets: reading them again \
+        would double events; end the node with `fluxline ctl kafka://BROKERS/NAME end {node}`, \
+        and read the files in a new run"
+    )]
+    Files {
+        /// The node.
+        node: String,
+        /// The run.
+        run: u64,
+    },
+}
+
+fn seconds(ms: i64) -> String {
+    format!("{:.1}", ms.unsigned_abs() as f64 * 1e-3)
+}
+
+impl Join {
+    /// Returns the name that only one process of the cluster may have: the node's name, with the id
+    /// for builders.
+    #[must_use]
+    pub fn member(&self) -> String {
+        match self.role {
+            Role::Readout => self.node.clone(),
+            Role::Builder => format!("{}/{}", self.node, self.id),
+        }
+    }
+}
+
+impl RunRecord {
+    /// Returns the run's number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.begin.run
+    }
+
+    /// Returns the number of partitions.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.begin.fragments.len() as u32
+    }
+
+    /// Returns true when all batches of all partitions are committed.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.built.len() == self.begin.fragments.len()
+    }
+
+    /// Returns the number of a readout node in records.
+    #[must_use]
+    pub fn number_of(&self, node: &str) -> Option<u16> {
+        let place = self.begin.readouts.iter().position(|name| name == node)?;
+        u16::try_from(place).ok()
+    }
+}
+
+impl ControlState {
+    /// Applies a record that the brokers took at `broker_ms`, by their clock. Returns false when it
+    /// is foreign or does not fit the state; it is ignored then.
+    pub fn apply(&mut self, bytes: &[u8], broker_ms: i64) -> bool {
+        let is_valid = match ControlRecord::read(bytes) {
+            None => false,
+            Some(ControlRecord::Join(join)) => self.join(join, broker_ms),
+            Some(ControlRecord::Leave { incarnation }) => self.leave(incarnation),
+            Some(ControlRecord::Begin(begin)) => self.begin(begin),
+            Some(record) => self.change(record),
+        };
+        self.ignored += u64::from(!is_valid);
+        is_valid
+    }
+
+    /// Returns the run that goes on.
+    #[must_use]
+    pub fn open_run(&self) -> Option<&RunRecord> {
+        self.runs.last().filter(|run| !run.is_over())
+    }
+
+    /// Returns the newest runs, oldest first.
+    #[must_use]
+    pub fn runs(&self) -> &[RunRecord] {
+        &self.runs
+    }
+
+    /// Returns a run by its number.
+    #[must_use]
+    pub fn run(&self, number: u64) -> Option<&RunRecord> {
+        self.runs.iter().find(|run| run.number() == number)
+    }
+
+    /// Returns the processes that have joined, by node and id.
+    pub fn members(&self) -> impl Iterator<Item = &Join> {
+        self.members.values()
+    }
+
+    /// Returns the process of the same name that replaced this one.
+    #[must_use]
+    pub fn replaced_by(&self, incarnation: u64) -> Option<&Join> {
+        self.replaced.get(&incarnation)
+    }
+
+    /// Returns the reason why a process may not take part.
+    #[must_use]
+    pub fn refusal(&self, incarnation: u64) -> Option<&JoinRefusal> {
+        self.refused.get(&incarnation)
+    }
+
+    /// Returns true when this process has joined and no other has replaced it.
+    #[must_use]
+    pub fn has_joined(&self, incarnation: u64) -> bool {
+        self.members.values().any(|member| member.incarnation == incarnation)
+    }
+
+    /// Returns the number of records that were ignored.
+    #[must_use]
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    /// Returns the next run's number, digest and readout nodes when all of them have joined with
+    /// one experiment; the offsets are left to the caller. Otherwise the names of those that are
+    /// missing, or nothing while a run is open.
+    pub fn next_run(&self) -> Result<Begin, Vec<String>> {
+        if self.open_run().is_some() {
+            return Err(Vec::new());
+        }
+        let readouts = || self.members.values().filter(|member| member.role == Role::Readout);
+        let Some(newest) = readouts().max_by_key(|member| (member.at_ns, &member.node)) else {
+            return Err(vec!["every readout node".to_owned()]);
+        };
+        let has_joined = |name: &&String| {
+            readouts().any(|member| member.node == **name && member.digest == newest.digest)
+        };
+        let missing: Vec<String> =
+            newest.readouts.iter().filter(|name| !has_joined(name)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        let run = self.runs.last().map_or(1, |run| run.number() + 1);
+        let (digest, readouts) = (newest.digest.clone(), newest.readouts.clone());
+        Ok(Begin { run, digest, readouts, ..Begin::default() })
+    }
+
+    fn join(&mut self, join: Join, broker_ms: i64) -> bool {
+        let is_old = self.replaced.contains_key(&join.incarnation);
+        if is_old || self.has_joined(join.incarnation) {
+            return false;
+        }
+        if let Some(refusal) = self.refuse(&join, broker_ms) {
+            self.refused.insert(join.incarnation, refusal);
+            return false;
+        }
+        self.refused.remove(&join.incarnation);
+        if let Some(run) = self.runs.last_mut().filter(|run| !run.is_over())
+            && let Some(readout) = run.readouts.get_mut(&join.node)
+        {
+            readout.start += 1;
+            readout.incarnation = join.incarnation;
+        }
+        if let Some(before) = self.members.insert(join.member(), join.clone()) {
+            self.replaced.insert(before.incarnation, join);
+        }
+        true
+    }
+
+    /// Forgets a process that waited for a run. In an open run a readout node stays, since its
+    /// part is not complete.
+    fn leave(&mut self, incarnation: u64) -> bool {
+        let in_run = self.open_run().is_some();
+        let before = self.members.len();
+        self.members.retain(|_, member| {
+            member.incarnation != incarnation || (in_run && member.role == Role::Readout)
+        });
+        self.members.len() < before
+    }
+
+    fn refuse(&self, join: &Join, broker_ms: i64) -> Option<JoinRefusal> {
+        let host = join.host.clone();
+        let ahead_ms = ((join.at_ns / 1_000_000) as i64).saturating_sub(broker_ms);
+        let has_time = join.role == Role::Readout && !join.reads_files;
+        if has_time && ahead_ms.saturating_abs() > CLOCK_MS_MAX {
+            return Some(JoinRefusal::Clock { host, ahead_ms });
+        }
+        let run = self.open_run()?;
+        let (number, node) = (run.number(), join.node.clone());
+        if join.digest != run.begin.digest {
+            return Some(JoinRefusal::Digest { host, run: number });
+        }
+        if join.role == Role::Builder {
+            return None;
+        }
+        match run.readouts.get(&join.node) {
+            None => Some(JoinRefusal::NotInRun { node, run: number }),
+            Some(readout) if readout.ended => Some(JoinRefusal::Ended { node, run: number }),
+            Some(_) if join.reads_files => Some(JoinRefusal::Files { node, run: number }),
+            Some(_) => None,
+        }
+    }
+
+    fn begin(&mut self, begin: Begin) -> bool {
+        let Ok(expected) = self.next_run() else { return false };
+        let fits = begin.run == expected.run
+            && begin.digest == expected.digest
+            && begin.readouts == expected.readouts;
+        if !fits {
+            return false;
+        }
+        let incarnation = |name: &String| self.members.get(name).map(|member| member.incarnation);
+        let readouts = begin.readouts.iter().filter_map(|name| {
+            let incarnation = incarnation(name)?;
+            Some((name.clone(), RunReadout { incarnation, start: 0, ended: false }))
+        });
+        let readouts = readouts.collect();
+        self.runs.push(RunRecord { begin, readouts, ..RunRecord::default() });
+        if self.runs.len() > RUNS_KEPT {
+            self.runs.remove(0);
+        }
+        true
+    }
+
+    /// Applies a record about the open run.
+    fn change(&mut self, record: ControlRecord) -> bool {
+        let Some(run) = self.runs.last_mut().filter(|run| !run.is_over()) else { return false };
+        let is_this = |number: u64| number == run.begin.run;
+        match record {
+            ControlRecord::Stop { run: number } if is_this(number) => {
+                !std::mem::replace(&mut run.stopped, true)
+            }
+            ControlRecord::Shot { run: number, shot } if is_this(number) => {
+                run.shot = Some(shot);
+                true
+            }
+            ControlRecord::Note { run: number, text, at_ns } if is_this(number) => {
+                let note = (at_ns, text);
+                let is_new = run.notes.len() < NOTES_MAX && !run.notes.contains(&note);
+                if is_new {
+                    run.notes.push(note);
+                }
+                is_new
+            }
+            ControlRecord::Finished { run: number, node, incarnation } if is_this(number) => {
+                let readout = run.readouts.get_mut(&node);
+                let its = readout.filter(|its| its.incarnation == incarnation && !its.ended);
+                its.map(|its| its.ended = true).is_some()
+            }
+            ControlRecord::EndNode { run: number, node } if is_this(number) => {
+                let Some(readout) = run.readouts.get_mut(&node).filter(|its| !its.ended) else {
+                    return false;
+                };
+                readout.start += 1;
+                readout.ended = true;
+                true
+            }
+            ControlRecord::Built { run: number, partition } if is_this(number) => {
+                let is_new = partition < run.partitions() && run.built.insert(partition);
+                if is_new && run.is_over() {
+                    self.end_run();
+                }
+                is_new
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets the processes of a run that is over: each ends with it.
+    fn end_run(&mut self) {
+        self.members.clear();
+        self.replaced.clear();
+        self.refused.clear();
+    }
+}

@@ -1,0 +1,211 @@
+//! The ledger of a run over several machines: the sum of all blocks and commits.
+//!
+//! It is a pure function of the things that an observer saw. Each partition counts once, by the
+//! builder that has come furthest: the counts follow from the records alone, so a builder that took
+//! over counts the packets of the one before, too.
+
+use std::collections::BTreeMap;
+
+use super::block::{PartitionBlock, ReadoutCounters, Role};
+use super::edges::{Edge, Life, edges_of, life_of};
+use super::observed::{BatchSums, Observed, Seen};
+
+/// The ledger of a run over several machines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterLedger {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The run.
+    pub run: u64,
+    /// Number of partitions.
+    pub partitions: u32,
+    /// Readout nodes of the run without any block.
+    pub silent: Vec<String>,
+    /// All processes: readouts by name and start, then builders.
+    pub nodes: Vec<NodeRow>,
+    /// The edges, by number of the node, start and partition.
+    pub edges: BTreeMap<(u16, u32, u32), Edge>,
+    /// The partitions with a builder.
+    pub built: BTreeMap<u32, PartitionRow>,
+    /// The sums over all committed batches.
+    pub committed: BatchSums,
+    /// Records of somebody else in the topics of blocks and commits.
+    pub foreign: u64,
+    /// Ends of received data that the experiment accepts.
+    pub accept: Vec<String>,
+}
+
+/// A process of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    /// Its newest block.
+    pub seen: Seen,
+    /// Its state.
+    pub life: Life,
+}
+
+/// The builder of a partition that has come furthest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartitionRow {
+    /// Its counts.
+    pub block: PartitionBlock,
+    /// Name of the builder.
+    pub builder: String,
+    /// Its state allows it to go on.
+    pub is_alive: bool,
+    /// The committed batches, as far as the block has them.
+    pub committed: Option<BatchSums>,
+    /// Number of all committed batches.
+    pub batches: u64,
+    /// A builder that has come as far and counts otherwise: its name and its packets taken.
+    pub other: Option<(String, u64)>,
+}
+
+impl PartitionRow {
+    /// Returns true when the partition has ended and all its batches are committed.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.block.ended && self.batches >= self.block.counters.batches
+    }
+
+    /// Returns the packets in committed batches, as far as the block has them.
+    #[must_use]
+    pub fn packets_committed(&self) -> u64 {
+        self.committed.map_or(self.block.counters.in_batches, |sums| sums.packets)
+    }
+
+    /// Returns the packets in batches that are not committed yet.
+    #[must_use]
+    pub fn not_committed(&self) -> u64 {
+        match self.batches >= self.block.counters.batches {
+            true => 0,
+            false => self.block.counters.in_batches.saturating_sub(self.packets_committed()),
+        }
+    }
+}
+
+impl ClusterLedger {
+    /// Sums the blocks and commits of a run.
+    #[must_use]
+    pub fn of(observed: &Observed) -> ClusterLedger {
+        let mut nodes: Vec<NodeRow> = observed
+            .blocks
+            .iter()
+            .map(|seen| NodeRow { life: life_of(seen, &observed.blocks), seen: seen.clone() })
+            .collect();
+        nodes.sort_by(|a, b| place_of(a).cmp(&place_of(b)));
+        let built = built_of(observed);
+        let mut committed = BatchSums::default();
+        for of in observed.commits.values().map(super::observed::Committed::total) {
+            committed.batches += of.batches;
+            committed.events = committed.events.saturating_add(of.events);
+            committed.packets = committed.packets.saturating_add(of.packets);
+        }
+        let deliveries = observed.blocks.iter().filter_map(|seen| seen.block.readout.as_ref());
+        let most = deliveries.map(|readout| readout.deliveries.len() as u32).max().unwrap_or(0);
+        let has_block = |name: &&String| nodes.iter().any(|row| row.seen.block.node == **name);
+        let silent = observed.readouts.iter().filter(|name| !has_block(name)).cloned().collect();
+        let newest = observed.blocks.iter().max_by_key(|seen| seen.block.incarnation);
+        ClusterLedger {
+            cluster: observed.cluster.clone(),
+            run: observed.run,
+            partitions: observed.partitions.max(most),
+            edges: edges_of(observed, &built),
+            silent,
+            nodes,
+            built,
+            committed,
+            foreign: observed.foreign,
+            accept: newest.map_or(Vec::new(), |seen| seen.block.accept.clone()),
+        }
+    }
+
+    /// Returns true when the run has ended: every partition has seen the end of every readout, and
+    /// all batches are committed.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.partitions > 0
+            && (0..self.partitions)
+                .all(|partition| self.built.get(&partition).is_some_and(PartitionRow::is_over))
+            && self.readouts().all(|row| row.life != Life::Alive)
+    }
+
+    /// Returns the readout nodes.
+    pub fn readouts(&self) -> impl Iterator<Item = &NodeRow> {
+        self.nodes.iter().filter(|row| row.seen.block.role == Role::Readout)
+    }
+
+    /// Returns the counters of all readout nodes together.
+    #[must_use]
+    pub fn readout_totals(&self) -> ReadoutCounters {
+        let mut totals = ReadoutCounters::default();
+        let blocks = self.readouts().filter_map(|row| row.seen.block.readout.as_ref());
+        blocks.for_each(|readout| totals.merge(&readout.counters));
+        totals
+    }
+
+    /// Returns the counters of all partitions together.
+    #[must_use]
+    pub fn partition_totals(&self) -> super::block::PartitionCounters {
+        let mut totals = super::block::PartitionCounters::default();
+        self.built.values().for_each(|row| totals.merge(&row.block.counters));
+        totals
+    }
+
+    /// Returns the sum of a number over all edges.
+    pub fn over_edges(&self, of: impl Fn(&Edge) -> u64) -> u64 {
+        self.edges.values().map(of).fold(0, u64::saturating_add)
+    }
+}
+
+fn place_of(row: &NodeRow) -> (bool, &str, &str, u32, u64) {
+    let block = &row.seen.block;
+    (block.role == Role::Builder, &block.node, &block.id, block.start, block.incarnation)
+}
+
+/// Returns the builder of each partition that has come furthest.
+fn built_of(observed: &Observed) -> BTreeMap<u32, PartitionRow> {
+    let mut built: BTreeMap<u32, PartitionRow> = BTreeMap::new();
+    for seen in &observed.blocks {
+        let life = life_of(seen, &observed.blocks);
+        let is_alive = life == Life::Alive;
+        for block in seen.block.builder.iter().flat_map(|builder| &builder.partitions) {
+            let row = PartitionRow {
+                block: block.clone(),
+                builder: seen.block.id.clone(),
+                is_alive,
+                ..PartitionRow::default()
+            };
+            match built.get_mut(&block.partition) {
+                None => {
+                    built.insert(block.partition, row);
+                }
+                Some(best) => choose(best, row),
+            }
+        }
+    }
+    for (partition, row) in &mut built {
+        let none = super::observed::Committed::default();
+        let committed = observed.commits.get(partition).unwrap_or(&none);
+        row.batches = committed.total().batches;
+        row.committed = committed.first(row.block.counters.batches);
+    }
+    built
+}
+
+/// Keeps the one of two builders of a partition that has come further.
+fn choose(best: &mut PartitionRow, row: PartitionRow) {
+    let reached = |row: &PartitionRow| (row.block.next_offset, row.block.ended);
+    if reached(&row) == reached(best) {
+        let (a, b) = (&row.block.counters, &best.block.counters);
+        let is_same = (a.taken, a.in_batches, a.batches) == (b.taken, b.in_batches, b.batches);
+        if !is_same || row.block.taken != best.block.taken {
+            best.other = Some((row.builder.clone(), row.block.counters.taken));
+        }
+        if row.is_alive && !best.is_alive {
+            (best.builder, best.is_alive) = (row.builder, true);
+        }
+    } else if reached(&row) > reached(best) {
+        *best = row;
+    }
+}

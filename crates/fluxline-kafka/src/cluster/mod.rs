@@ -1,0 +1,55 @@
+//! One run over several machines, as seen from all of them: the counts of each node, and their sum.
+//!
+//! Each node publishes its counts as a [`block::NodeBlock`] every second. [`ClusterLedger`] sums
+//! the newest blocks and the commits, and checks its laws: for each node, for each edge from a
+//! readout node to a partition, and for all together. docs/adr/0035 has the reasons.
+
+pub mod block;
+#[cfg(feature = "client")]
+pub mod builder;
+pub mod control;
+#[cfg(feature = "client")]
+pub mod control_log;
+mod counts;
+pub mod digest;
+mod edges;
+#[cfg(feature = "client")]
+mod group;
+mod laws;
+mod ledger;
+pub mod liveness;
+mod observed;
+#[cfg(feature = "client")]
+mod partition_thread;
+#[cfg(feature = "client")]
+mod peers;
+mod places;
+#[cfg(feature = "client")]
+mod publish;
+#[cfg(feature = "client")]
+pub mod readout;
+pub mod record;
+#[cfg(feature = "client")]
+pub mod session;
+mod table;
+#[cfg(feature = "client")]
+mod taker;
+#[cfg(feature = "client")]
+pub mod topics;
+mod verdict;
+#[cfg(feature = "client")]
+mod watch;
+
+pub use block::{
+    BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,
+    ReadoutBlock, ReadoutCounters, Role, Taken,
+};
+pub use edges::{Edge, Life, life_of};
+pub use ledger::{ClusterLedger, NodeRow, PartitionRow};
+pub use observed::{BatchSums, Committed, DEAD_AFTER, Observed, Seen};
+pub use places::{DEAD_READOUT, Fate, Place};
+#[cfg(feature = "client")]
+pub use publish::LedgerWriter;
+pub use verdict::ClusterVerdict;
+#[cfg(feature = "client")]
+pub use watch::{LedgerError, LedgerReader};

@@ -1,0 +1,123 @@
+//! Publishes the block of a node to the topic `NAME.ledger`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::client::ClientContext;
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
+
+use super::block::{BLOCK_BYTES_MAX, NodeBlock};
+use crate::build::LogError;
+use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::settings::Settings;
+
+/// Most blocks that wait for the broker's acknowledgement; later ones replace them.
+const WAITING_MAX: u64 = 2;
+
+/// Publishes blocks. It never waits, and keeps no more than two blocks while the broker is away.
+pub struct LedgerWriter {
+    producer: ThreadedProducer<Deliveries>,
+    counts: Arc<Counts>,
+    topic: String,
+    sent: u64,
+    skipped: u64,
+}
+
+/// Counts of blocks that the broker has answered for.
+#[derive(Default)]
+struct Counts {
+    done: AtomicU64,
+    acknowledged: AtomicU64,
+}
+
+struct Deliveries(Arc<Counts>);
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if result.is_ok() {
+            self.0.acknowledged.fetch_add(1, Ordering::Release);
+        }
+        self.0.done.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl LedgerWriter {
+    /// Opens the topic `CLUSTER.ledger`, which must exist.
+    pub fn open(settings: &Settings, cluster: &str) -> Result<LedgerWriter, TopicError> {
+        let counts = Arc::new(Counts::default());
+        let producer: ThreadedProducer<Deliveries> = config(settings)
+            .set("enable.idempotence", "true")
+            .set("message.timeout.ms", "10000") // an old block is worth nothing
+            .set("message.max.bytes", (BLOCK_BYTES_MAX + 4096).to_string())
+            .create_with_context(Deliveries(Arc::clone(&counts)))
+            .map_err(|error| wrong_settings(&error))?;
+        let topic = format!("{cluster}.ledger");
+        check_topic(producer.client(), settings, &topic)?;
+        Ok(LedgerWriter { producer, counts, topic, sent: 0, skipped: 0 })
+    }
+
+    /// Publishes a block. Returns false when it was left out: earlier ones still wait for the
+    /// broker, or the block is too large. Never waits.
+    pub fn publish(&mut self, block: &NodeBlock) -> bool {
+        let waiting = self.sent.saturating_sub(self.counts.done.load(Ordering::Acquire));
+        let is_sent = waiting < WAITING_MAX && self.send(block);
+        self.skipped += u64::from(!is_sent);
+        is_sent
+    }
+
+    /// Publishes the last block of a node, and waits until the broker has it.
+    ///
+    /// Errors: the broker did not acknowledge it within `within`.
+    pub fn finish(&mut self, block: &NodeBlock, within: Duration) -> Result<(), LogError> {
+        let began = Instant::now();
+        let bytes = block.to_bytes().len();
+        if bytes > BLOCK_BYTES_MAX {
+            let reason = format!("the node's last block has {bytes} bytes, more than a record");
+            return Err(LogError::Away(reason));
+        }
+        loop {
+            let rest = within.saturating_sub(began.elapsed());
+            let flushed = self.producer.flush(rest);
+            let is_idle = self.counts.done.load(Ordering::Acquire) >= self.sent;
+            let before = self.counts.acknowledged.load(Ordering::Acquire);
+            if is_idle && self.send(block) {
+                let rest = within.saturating_sub(began.elapsed());
+                let _ = self.producer.flush(rest);
+                if self.counts.acknowledged.load(Ordering::Acquire) > before {
+                    return Ok(());
+                }
+            }
+            if began.elapsed() >= within {
+                let reason =
+                    flushed.err().map_or("no answer".to_owned(), |error| error.to_string());
+                return Err(LogError::Away(format!(
+                    "the node's last block is not stored: {reason}"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns the number of blocks that were left out.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn send(&mut self, block: &NodeBlock) -> bool {
+        let (key, bytes) = (block.key(), block.to_bytes());
+        if bytes.len() > BLOCK_BYTES_MAX {
+            return false;
+        }
+        let record = BaseRecord::<String, Vec<u8>>::to(&self.topic).key(&key).payload(&bytes);
+        let is_sent = self.producer.send(record).is_ok();
+        self.sent += u64::from(is_sent);
+        is_sent
+    }
+}

@@ -1,0 +1,260 @@
+//! The ledger of a run over several machines, for people: nodes, places, edges, partitions, laws.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use fluxline_daq::ledger::{LawResult, align};
+
+use super::block::Role;
+use super::edges::{Edge, Life};
+use super::ledger::{ClusterLedger, NodeRow};
+use super::places::{Fate, Place};
+
+/// Most lines of one table.
+const LINES_MAX: usize = 64;
+/// Most laws that are printed because they do not hold.
+const LAWS_MAX: usize = 8;
+
+impl ClusterLedger {
+    /// Returns the whole page, without the verdict.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        self.head(&mut out);
+        self.node_lines(&mut out);
+        self.place_lines(&mut out);
+        self.edge_lines(&mut out);
+        self.partition_lines(&mut out);
+        self.event_lines(&mut out);
+        out.push_str(&self.closing());
+        out
+    }
+
+    /// Returns the result of the laws, in a line or more.
+    #[must_use]
+    pub fn closing(&self) -> String {
+        let laws = self.check();
+        let mut out = String::new();
+        for law in laws.iter().filter(|law| !law.holds()).take(LAWS_MAX) {
+            let LawResult { name, left, right } = law;
+            let name = printable(name);
+            let _ = writeln!(out, "THE LEDGER DOES NOT CLOSE: {name}: {left} is not {right}");
+        }
+        if laws.iter().all(LawResult::holds) {
+            let _ = writeln!(
+                out,
+                "the ledger closes: {} laws hold, every received datagram is in exactly one place",
+                laws.len()
+            );
+        }
+        out
+    }
+
+    fn head(&self, out: &mut String) {
+        let state = if self.is_over() { "ended" } else { "running" };
+        let of = |role| self.nodes.iter().filter(move |row| row.seen.block.role == role);
+        let names = |role| {
+            let names = of(role).map(|row| (&row.seen.block.node, &row.seen.block.id));
+            names.collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let _ = writeln!(
+            out,
+            "run {} of {}: {state}; {} readouts, {} builders, {} partitions\n",
+            self.run,
+            printable(&self.cluster),
+            names(Role::Readout),
+            names(Role::Builder),
+            self.partitions
+        );
+    }
+
+    fn node_lines(&self, out: &mut String) {
+        let heads = ["node", "start", "state", "host", "pid", "block", "age"];
+        let mut lines = vec![heads.map(str::to_owned).to_vec()];
+        lines.extend(self.nodes.iter().take(LINES_MAX).map(node_line));
+        for node in self.silent.iter().take(LINES_MAX) {
+            lines.push(vec![printable(node), "-".to_owned(), "no block".to_owned()]);
+        }
+        if self.nodes.len() > LINES_MAX {
+            lines.push(vec![format!("({} more)", self.nodes.len() - LINES_MAX)]);
+        }
+        out.push_str(&align(&lines));
+        let failed = self.nodes.iter().filter(|row| !row.seen.block.sentence.is_empty());
+        for row in failed.take(LINES_MAX) {
+            let block = &row.seen.block;
+            let _ = writeln!(out, "{}: {}", printable(&block.node), printable(&block.sentence));
+        }
+        out.push('\n');
+    }
+
+    fn place_lines(&self, out: &mut String) {
+        let places: Vec<Place> = self
+            .places()
+            .into_iter()
+            .filter(|place| place.count > 0 || place.name == "in_batches")
+            .collect();
+        let words = places.iter().map(|place| place.words.len() + 2);
+        let width = words.max().unwrap_or(0).max("received".len());
+        let received = self.received();
+        let digits = received.to_string().len();
+        let _ = writeln!(out, "{:<width$}  {received} datagrams", "received");
+        let since = self.over_edges(Edge::since_block);
+        let mut line = |place: &Place| {
+            let words = format!("  {}", place.words);
+            let text = format!("{words:<width$}  {:>digits$}  {}", place.count, place.remedy);
+            let _ = writeln!(out, "{}", text.trim_end());
+        };
+        places.iter().filter(|place| place.fate != Fate::InFlight).for_each(&mut line);
+        places.iter().filter(|place| place.fate == Fate::InFlight).for_each(&mut line);
+        if !self.is_over() {
+            let _ = writeln!(out, "in flight: {} packets", self.sum_of(Fate::InFlight));
+        }
+        if since > 0 {
+            let _ = writeln!(
+                out,
+                "since their last block, readouts handed over {since} packets; the builders' \
+                 counts have them"
+            );
+        }
+        out.push('\n');
+    }
+
+    /// Writes a line for each start of a readout: its packets over all partitions.
+    fn edge_lines(&self, out: &mut String) {
+        let mut sums: BTreeMap<(u16, u32), (String, [u64; COLUMNS.len()])> = BTreeMap::new();
+        for ((number, start, _), edge) in &self.edges {
+            let sum = sums.entry((*number, *start)).or_default();
+            sum.0.clone_from(&edge.node);
+            for (total, (_, value)) in sum.1.iter_mut().zip(COLUMNS) {
+                *total = total.saturating_add(value(edge));
+            }
+        }
+        let mut all = [0_u64; COLUMNS.len()];
+        for (_, values) in sums.values() {
+            all.iter_mut().zip(values).for_each(|(all, value)| *all = all.saturating_add(*value));
+        }
+        // A column of zeros is left out, except for the first three.
+        let shown: Vec<usize> = (0..COLUMNS.len()).filter(|at| *at < 3 || all[*at] > 0).collect();
+        let cells = |values: &[u64; COLUMNS.len()]| -> Vec<String> {
+            shown.iter().map(|at| values[*at].to_string()).collect()
+        };
+        let line = |first: String, start: String, cells: Vec<String>| -> Vec<String> {
+            [first, start].into_iter().chain(cells).collect()
+        };
+        let heads = shown.iter().map(|at| COLUMNS[*at].0.to_owned()).collect();
+        let mut lines = vec![line("packets of".to_owned(), "start".to_owned(), heads)];
+        for ((_, start), (node, values)) in sums.iter().take(LINES_MAX) {
+            lines.push(line(printable(node), start.to_string(), cells(values)));
+        }
+        lines.push(line("all".to_owned(), String::new(), cells(&all)));
+        out.push_str(&align(&lines));
+        out.push('\n');
+    }
+
+    fn partition_lines(&self, out: &mut String) {
+        let heads = [
+            "partition",
+            "builder",
+            "next record",
+            "taken",
+            "open",
+            "batches",
+            "committed",
+            "ended",
+        ];
+        let mut lines = vec![heads.map(str::to_owned).to_vec()];
+        for partition in (0..self.partitions).take(LINES_MAX) {
+            let Some(row) = self.built.get(&partition) else {
+                lines.push(vec![partition.to_string(), "-".to_owned()]);
+                continue;
+            };
+            let counters = &row.block.counters;
+            let builder = match row.is_alive || row.is_over() {
+                true => printable(&row.builder),
+                false => format!("({})", printable(&row.builder)),
+            };
+            let ended = if row.is_over() { "yes" } else { "no" };
+            lines.push(vec![
+                partition.to_string(),
+                builder,
+                row.block.next_offset.to_string(),
+                counters.taken.to_string(),
+                counters.in_open.to_string(),
+                counters.batches.to_string(),
+                row.batches.to_string(),
+                ended.to_owned(),
+            ]);
+        }
+        if self.partitions as usize > LINES_MAX {
+            lines.push(vec![format!("({} more)", self.partitions as usize - LINES_MAX)]);
+        }
+        out.push_str(&align(&lines));
+        out.push('\n');
+    }
+
+    fn event_lines(&self, out: &mut String) {
+        let totals = self.partition_totals();
+        let _ = writeln!(
+            out,
+            "events: {} complete, {} incomplete, {} closed by the end, {} open",
+            totals.events_complete,
+            totals.events_incomplete,
+            totals.events_stopped,
+            totals.events_open
+        );
+        let _ = writeln!(
+            out,
+            "committed: {} batches with {} events and late fragments, {} packets",
+            self.committed.batches, self.committed.events, self.committed.packets
+        );
+        let noted = [
+            ("records that came twice, taken once", totals.records_repeated),
+            ("records of somebody else among the fragments", totals.records_foreign),
+            ("records of somebody else among blocks and commits", self.foreign),
+            ("missing records", totals.records_missing),
+            ("packets lost before the readouts", self.readout_totals().lost),
+        ];
+        for (words, count) in noted.into_iter().filter(|noted| noted.1 > 0) {
+            let _ = writeln!(out, "{words}: {count}");
+        }
+    }
+}
+
+/// The columns of a readout's line.
+const COLUMNS: [(&str, fn(&Edge) -> u64); 9] = [
+    ("handed over", Edge::put),
+    ("arrived", |edge| edge.taken.packets),
+    ("taken", |edge| edge.taken.taken),
+    ("since its block", Edge::since_block),
+    ("in flight", Edge::in_flight),
+    ("lost", Edge::lost),
+    ("missing", |edge| edge.taken.missing.saturating_add(edge.taken.torn)),
+    ("outdated", |edge| edge.taken.outdated),
+    ("after end", |edge| edge.taken.after_end),
+];
+
+fn node_line(row: &NodeRow) -> Vec<String> {
+    let block = &row.seen.block;
+    let (name, start) = match block.role {
+        Role::Readout => (block.node.clone(), block.start.to_string()),
+        Role::Builder => (format!("{} {}", block.node, block.id), "-".to_owned()),
+    };
+    let age = match row.life {
+        Life::Ended | Life::Failed => "-".to_owned(),
+        _ => format!("{:.1} s", row.seen.quiet.as_secs_f64()),
+    };
+    vec![
+        printable(&name),
+        start,
+        row.life.as_str().to_owned(),
+        printable(&block.host),
+        block.pid.to_string(),
+        block.sequence.to_string(),
+        age,
+    ]
+}
+
+/// Returns a text of another process without its control characters, which would steer a terminal.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}

@@ -1,0 +1,145 @@
+//! The verdict on a run over several machines, in one sentence.
+
+use fluxline_daq::experiment::accepts;
+use fluxline_daq::ledger::LawResult;
+
+use super::block::Role;
+use super::edges::Life;
+use super::ledger::{ClusterLedger, NodeRow};
+use super::places::{DEAD_READOUT, Fate, is_gone};
+use super::table::printable;
+
+/// The verdict on a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterVerdict {
+    /// The run has ended, and all received data is in events, or where the experiment accepts it.
+    Complete,
+    /// A law does not hold.
+    LedgerOpen(String),
+    /// The run goes on.
+    Running(String),
+    /// The run has ended, and received data is in no event.
+    LookNeeded(String),
+}
+
+impl ClusterVerdict {
+    /// Returns the sentence, if there is something to say.
+    #[must_use]
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            ClusterVerdict::Complete => None,
+            ClusterVerdict::LedgerOpen(sentence)
+            | ClusterVerdict::Running(sentence)
+            | ClusterVerdict::LookNeeded(sentence) => Some(sentence),
+        }
+    }
+}
+
+impl ClusterLedger {
+    /// Returns the verdict.
+    #[must_use]
+    pub fn verdict(&self) -> ClusterVerdict {
+        let laws = self.check();
+        if let Some(law) = laws.iter().find(|law| !law.holds()) {
+            let LawResult { name, left, right } = law;
+            return ClusterVerdict::LedgerOpen(format!(
+                "the ledger of run {} of {} does not close: {}: {left} is not {right}.",
+                self.run,
+                printable(&self.cluster),
+                printable(name)
+            ));
+        }
+        if !self.is_over() {
+            return ClusterVerdict::Running(self.running_sentence());
+        }
+        let mut reasons = self.losses();
+        reasons.extend(self.deaths());
+        if reasons.is_empty() {
+            return ClusterVerdict::Complete;
+        }
+        ClusterVerdict::LookNeeded(format!(
+            "run {} of {} has ended, but {}.",
+            self.run,
+            printable(&self.cluster),
+            reasons.join("; ")
+        ))
+    }
+
+    fn losses(&self) -> Option<String> {
+        let lost = self.places().into_iter().filter(|place| {
+            place.fate == Fate::Lost && place.count > 0 && !accepts(&self.accept, place.name)
+        });
+        let lost: Vec<_> = lost.collect();
+        let sum = lost.iter().map(|place| place.count).fold(0, u64::saturating_add);
+        let each: Vec<_> =
+            lost.iter().map(|place| format!("{} {}", place.words, place.count)).collect();
+        let unit = if sum == 1 { "packet is" } else { "packets are" };
+        (sum > 0).then(|| format!("{sum} {unit} in no event ({})", each.join(", ")))
+    }
+
+    fn deaths(&self) -> Vec<String> {
+        if accepts(&self.accept, DEAD_READOUT) {
+            return Vec::new();
+        }
+        let silent = self.silent.iter().map(|node| {
+            format!("{} died before its first block: its packets are in no count", printable(node))
+        });
+        self.readouts().filter(|row| is_gone(row)).map(death).chain(silent).collect()
+    }
+
+    fn running_sentence(&self) -> String {
+        let in_flight = self.sum_of(Fate::InFlight);
+        let mut sentence = format!(
+            "run {} of {} has not ended: {in_flight} packets are in flight",
+            self.run,
+            printable(&self.cluster)
+        );
+        let dead = self.nodes.iter().filter(|row| row.life == Life::Dead);
+        let dead: Vec<String> = dead.map(|row| format!("{} is dead", name_of(row))).collect();
+        if !dead.is_empty() {
+            sentence.push_str("; ");
+            sentence.push_str(&dead.join(", "));
+            sentence.push_str("; start it again");
+            if let Some(row) = self.readouts().find(|row| row.life == Life::Dead) {
+                sentence.push_str(&format!(
+                    ", or end it with `fluxline ctl kafka://BROKER/{} end {}`",
+                    printable(&self.cluster),
+                    printable(&row.seen.block.node)
+                ));
+            }
+        } else if !self.silent.is_empty() {
+            let names: Vec<String> = self.silent.iter().map(|name| printable(name)).collect();
+            sentence.push_str(&format!("; no block came from {}", names.join(", ")));
+        } else if self.built.len() < self.partitions as usize {
+            let missing = self.partitions as usize - self.built.len();
+            sentence.push_str(&format!("; no builder has reported {missing} of its partitions"));
+        }
+        sentence.push('.');
+        sentence
+    }
+}
+
+/// Returns the sentence about a readout that stopped early.
+fn death(row: &NodeRow) -> String {
+    let block = &row.seen.block;
+    let name = name_of(row);
+    match row.life {
+        Life::Failed => format!("{name} stopped early ({})", printable(&block.sentence)),
+        _ => format!(
+            "{name} died: packets that it received after its last block and did not hand over \
+             are in no count"
+        ),
+    }
+}
+
+/// Returns a process in words: name, start or id, host and process id.
+pub(super) fn name_of(row: &NodeRow) -> String {
+    let block = &row.seen.block;
+    let node = printable(&block.node);
+    let name = match block.role {
+        Role::Readout => format!("{node} (start {}", block.start),
+        Role::Builder => format!("{node} {} (", printable(&block.id)),
+    };
+    let separator = if name.ends_with('(') { "" } else { ", " };
+    format!("{name}{separator}pid {} on {})", block.pid, printable(&block.host))
+}

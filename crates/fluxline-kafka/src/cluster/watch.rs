@@ -1,0 +1,308 @@
+//! Reads the ledger's topics: control, blocks and commits.
+//!
+//! Everything in the topics may come from anybody. A record that does not fit is counted and left
+//! alone, and memory is bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::block::NodeBlock;
+use super::control::ControlState;
+use super::ledger::ClusterLedger;
+use super::observed::{Committed, Observed, Seen};
+use crate::build::LogError;
+use crate::build::commits::read_commit;
+use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::settings::Settings;
+
+/// Most processes of a run.
+const PROCESSES_MAX: usize = 4096;
+/// Wait for a record.
+const RECORD_WITHIN: Duration = Duration::from_millis(50);
+/// Most time that a look at the newest records takes.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
+
+/// The reason why a run's ledger cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// A topic cannot be used.
+    #[error("{0}")]
+    Topic(#[from] TopicError),
+    /// The broker went away.
+    #[error("{0}")]
+    Away(#[from] LogError),
+    /// No node has published a block.
+    #[error(
+        "cluster {cluster} has had no run: no node has published its counts to `{cluster}.ledger`; \
+        start one with `fluxline run EXPERIMENT --node NODE`"
+    )]
+    NoRun {
+        /// The cluster.
+        cluster: String,
+    },
+    /// The run is not there.
+    #[error(
+        "cluster {cluster} has no run {run} (found: {found}); leave out --run for the newest one"
+    )]
+    Unknown {
+        /// The cluster.
+        cluster: String,
+        /// The run.
+        run: u64,
+        /// The runs that were found.
+        found: String,
+    },
+}
+
+/// Reads the blocks and commits of one run, from the beginning to the present and on.
+pub struct LedgerReader {
+    cluster: String,
+    run: u64,
+    blocks: Tail,
+    commits: Tail,
+    control: Option<Tail>,
+    state: ControlState,
+    processes: BTreeMap<String, Process>,
+    committed: BTreeMap<u32, Committed>,
+    foreign: u64,
+}
+
+/// The newest block of a process, and the time at which it came.
+struct Process {
+    block: NodeBlock,
+    came: Instant,
+}
+
+impl LedgerReader {
+    /// Reads the ledger of a run of `cluster` up to the present; `None`: of the newest run. The
+    /// brokers have `within` to show everything.
+    ///
+    /// Errors: [`LedgerError`].
+    pub fn open(
+        settings: &Settings,
+        cluster: &str,
+        run: Option<u64>,
+        within: Duration,
+    ) -> Result<LedgerReader, LedgerError> {
+        let limit = Instant::now() + within;
+        let mut reader = LedgerReader {
+            cluster: cluster.to_owned(),
+            run: 0,
+            blocks: Tail::open(settings, &format!("{cluster}.ledger"))?,
+            commits: Tail::open(settings, &format!("{cluster}.commits"))?,
+            control: Tail::open(settings, &format!("{cluster}.control")).ok(),
+            state: ControlState::default(),
+            processes: BTreeMap::new(),
+            committed: BTreeMap::new(),
+            foreign: 0,
+        };
+        reader.choose_run(run, limit)?;
+        reader.blocks.rewind()?;
+        reader.catch_up(limit)?;
+        Ok(reader)
+    }
+
+    /// Reads the records that came since, for at most `within`, and at least once. A broker that is
+    /// away is an error; the counts so far stay.
+    pub fn look(&mut self, within: Duration) -> Result<(), LogError> {
+        std::thread::sleep(within.min(LOOK_WITHIN));
+        self.catch_up(Instant::now() + LOOK_WITHIN)
+    }
+
+    /// Returns the run's number.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Returns everything that was seen of the run.
+    #[must_use]
+    pub fn observed(&self) -> Observed {
+        let seen = |process: &Process| Seen {
+            block: process.block.clone(),
+            quiet: process.came.elapsed(),
+        };
+        let run = self.state.run(self.run);
+        Observed {
+            cluster: self.cluster.clone(),
+            run: self.run,
+            partitions: self.commits.partitions,
+            readouts: run.map_or(Vec::new(), |run| run.begin.readouts.clone()),
+            blocks: self.processes.values().map(seen).collect(),
+            commits: self.committed.clone(),
+            foreign: self.foreign,
+        }
+    }
+
+    /// Returns the ledger of everything that was seen.
+    #[must_use]
+    pub fn ledger(&self) -> ClusterLedger {
+        ClusterLedger::of(&self.observed())
+    }
+
+    /// Finds the run: the wanted one, or the newest.
+    fn choose_run(&mut self, wanted: Option<u64>, limit: Instant) -> Result<(), LedgerError> {
+        let (state, cluster) = (&mut self.state, &self.cluster);
+        if let Some(control) = &mut self.control {
+            control.read(limit, |message| {
+                let at = message.timestamp().to_millis().unwrap_or_default();
+                state.apply(message.payload().unwrap_or_default(), at);
+            })?;
+        }
+        let mut runs: BTreeSet<u64> = state.runs().iter().map(|run| run.number()).collect();
+        self.blocks.read(limit, |message| {
+            if let Some(block) = block_of(message, cluster) {
+                runs.insert(block.run);
+                if runs.len() > PROCESSES_MAX {
+                    runs.pop_first();
+                }
+            }
+        })?;
+        // Runs begin by the control topic. A block of a run that it does not have is of somebody
+        // else, or of a cluster without that topic.
+        let of_control = state.runs().last().map(|run| run.number());
+        let newest = of_control.or(runs.last().copied());
+        let cluster = cluster.clone();
+        match (wanted, newest) {
+            (None, None) => return Err(LedgerError::NoRun { cluster }),
+            (Some(run), _) if !runs.contains(&run) => {
+                let last = runs.iter().rev().take(8).map(u64::to_string);
+                let found = match runs.is_empty() {
+                    true => "none".to_owned(),
+                    false => last.collect::<Vec<_>>().join(", "),
+                };
+                return Err(LedgerError::Unknown { cluster, run, found });
+            }
+            (wanted, newest) => self.run = wanted.or(newest).unwrap_or_default(),
+        }
+        Ok(())
+    }
+
+    fn catch_up(&mut self, limit: Instant) -> Result<(), LogError> {
+        let LedgerReader { cluster, run, processes, foreign, committed, state, .. } = self;
+        if let Some(control) = &mut self.control {
+            control.read(limit, |message| {
+                let at = message.timestamp().to_millis().unwrap_or_default();
+                state.apply(message.payload().unwrap_or_default(), at);
+            })?;
+        }
+        self.blocks.read(limit, |message| match block_of(message, cluster) {
+            None => *foreign += 1,
+            Some(block) if block.run == *run => *foreign += u64::from(!keep(processes, block)),
+            Some(_) => {}
+        })?;
+        self.commits.read(limit, |message| {
+            let partition = message.partition() as u32;
+            let (key, value) = (message.key().unwrap_or_default(), message.payload());
+            match read_commit(partition, key, value.unwrap_or_default()) {
+                Some((of_run, commit)) if of_run == *run => {
+                    let of = committed.entry(partition).or_default();
+                    if commit.batch == of.total().batches {
+                        of.add(commit.events, commit.packets, commit.covers);
+                    } else {
+                        *foreign += 1;
+                    }
+                }
+                Some(_) => {}
+                None => *foreign += 1,
+            }
+        })
+    }
+}
+
+/// Returns the block in a record; `None` for a record of somebody else.
+fn block_of(message: &BorrowedMessage<'_>, cluster: &str) -> Option<NodeBlock> {
+    let block = NodeBlock::read(message.payload().unwrap_or_default()).ok()?;
+    let is_its = message.key() == Some(block.key().as_bytes()) && block.cluster == cluster;
+    is_its.then_some(block)
+}
+
+/// Keeps the newest block of a process. Returns false when there are too many processes.
+fn keep(processes: &mut BTreeMap<String, Process>, block: NodeBlock) -> bool {
+    let key = block.key();
+    let came = Instant::now();
+    match processes.get_mut(&key) {
+        Some(process) if process.block.sequence > block.sequence => {}
+        Some(process) => *process = Process { block, came },
+        None if processes.len() >= PROCESSES_MAX => return false,
+        None => drop(processes.insert(key, Process { block, came })),
+    }
+    true
+}
+
+/// A reader of all partitions of a topic.
+struct Tail {
+    consumer: BaseConsumer,
+    topic: String,
+    partitions: u32,
+    /// Partitions that were read to their end.
+    at_end: BTreeSet<i32>,
+}
+
+impl Tail {
+    fn open(settings: &Settings, topic: &str) -> Result<Tail, LedgerError> {
+        let consumer: BaseConsumer = config(settings)
+            .set("group.id", "fluxline-inspect")
+            .set("enable.auto.commit", "false")
+            .set("isolation.level", "read_committed")
+            .set("enable.partition.eof", "true")
+            .set("auto.offset.reset", "earliest")
+            .set("queued.max.messages.kbytes", "16384")
+            .create()
+            .map_err(|error| wrong_settings(&error))?;
+        let partitions = check_topic(consumer.client(), settings, topic)? as u32;
+        let tail = Tail { consumer, topic: topic.to_owned(), partitions, at_end: BTreeSet::new() };
+        tail.rewind()?;
+        Ok(tail)
+    }
+
+    /// Begins again with the first record.
+    fn rewind(&self) -> Result<(), LogError> {
+        let mut list = TopicPartitionList::new();
+        for partition in 0..self.partitions {
+            let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Beginning);
+            added.map_err(|error| away(&error))?;
+        }
+        self.consumer.assign(&list).map_err(|error| away(&error))
+    }
+
+    /// Reads the records up to the present end of every partition.
+    ///
+    /// Errors: the end was not reached before `limit`.
+    fn read(
+        &mut self,
+        limit: Instant,
+        mut each: impl FnMut(&BorrowedMessage<'_>),
+    ) -> Result<(), LogError> {
+        let mut failed = None;
+        loop {
+            match self.consumer.poll(RECORD_WITHIN) {
+                Some(Ok(message)) => {
+                    self.at_end.remove(&message.partition());
+                    each(&message);
+                }
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    self.at_end.insert(partition);
+                }
+                Some(Err(error)) => failed = Some(error),
+                None => {}
+            }
+            if self.at_end.len() >= self.partitions as usize {
+                return Ok(());
+            }
+            if Instant::now() >= limit {
+                let reason = failed.map_or("no answer".to_owned(), |error| error.to_string());
+                return Err(LogError::Away(format!("topic `{}`: {reason}", self.topic)));
+            }
+        }
+    }
+}
+
+fn away(error: &KafkaError) -> LogError {
+    LogError::Away(error.to_string())
+}
