@@ -37,11 +37,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Reads these inputs, given with their numbers, until they end; at `stop`, only what is due.
-    pub fn new(
-        mut inputs: Vec<(u16, OnDemandRing)>,
-        taker: &impl PacketTaker,
-        stop: Stop,
-    ) -> Held {
+    pub fn new(mut inputs: Vec<(u16, OnDemandRing)>, taker: &impl PacketTaker, stop: Stop) -> Held {
         inputs.sort_by(|one, other| one.1.name.cmp(&other.1.name));
         let lanes = inputs.iter().map(|(input, ring)| Lane {
             input: *input,

@@ -5,9 +5,9 @@ use fluxline_core::{Datagram, Moment};
 use fluxline_daq::builder::Position;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{InputCounters, InputEntry, Ledger};
+use fluxline_daq::merge::Times;
 use fluxline_daq::pipeline::{NewSource, Pipeline};
 use fluxline_daq::record::SourceLine;
-use fluxline_daq::merge::Times;
 
 use crate::control::Control;
 use crate::monitor::{LiveParts, Monitor, Stats};

@@ -170,7 +170,9 @@ impl Experiment {
             ));
         }
         if node.sources.is_empty() {
-            return wrong(format!("[node.{name}] has no sources; write at least one, or remove it."));
+            return wrong(format!(
+                "[node.{name}] has no sources; write at least one, or remove it."
+            ));
         }
         let names = || self.sources.iter().map(|source| source.name.as_str());
         for (at, source) in node.sources.iter().enumerate() {
@@ -183,7 +185,9 @@ impl Experiment {
                 ));
             }
             if node.sources[..at].contains(source) {
-                return wrong(format!("[node.{name}] names source `{source}` twice; write it once."));
+                return wrong(format!(
+                    "[node.{name}] names source `{source}` twice; write it once."
+                ));
             }
         }
         Ok(())

@@ -13,12 +13,16 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use serde::{Deserialize, Serialize};
 
+use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
-use super::log::{Claim, Commit, Log, LogError, Stored};
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, record_bytes_of, wrong_settings,
+};
+use crate::reading::read_to_end;
 use crate::settings::Settings;
+use crate::sink::headers;
 
 /// Time for a claim or a commit, during which the broker may be away.
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);
@@ -36,6 +40,27 @@ pub struct KafkaLog {
     producer: ThreadedProducer<Deliveries>,
     readers: BTreeMap<u32, Reader>,
     owners: BTreeMap<u32, Owner>,
+    /// The topic of events and its number of partitions, where it was opened.
+    events: Option<(String, u32)>,
+}
+
+impl Owner {
+    /// Sends a record; waits while the client's memory is full.
+    fn send(&self, mut record: BaseRecord<'_, String, Vec<u8>>) -> Result<(), KafkaError> {
+        let began = Instant::now();
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                    if began.elapsed() < COMMIT_WITHIN =>
+                {
+                    record = back;
+                    self.producer.poll(Duration::from_millis(10));
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+    }
 }
 
 /// The offsets at which a run begins, for each partition; 0 where there are none.
@@ -56,18 +81,6 @@ struct Reader {
 struct Owner {
     producer: BaseProducer,
     epoch: u64,
-}
-
-/// A commit as its topic keeps it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CommitRecord {
-    pub(crate) run: u64,
-    pub(crate) batch: u64,
-    pub(crate) covers: u64,
-    crc: u32,
-    pub(crate) events: u64,
-    pub(crate) packets: u64,
-    builder: String,
 }
 
 impl KafkaLog {
@@ -103,7 +116,20 @@ impl KafkaLog {
             producer,
             readers: BTreeMap::new(),
             owners: BTreeMap::new(),
+            events: None,
         })
+    }
+
+    /// Opens the topic `NAME.events` for records with commits. Returns the largest record that its
+    /// brokers take \[byte\], at most `record_bytes`.
+    ///
+    /// Errors: [`TopicError`]; the topic must exist.
+    pub fn open_events(&mut self, name: &str, record_bytes: usize) -> Result<usize, TopicError> {
+        let topic = format!("{name}.events");
+        let partitions = check_topic(self.producer.client(), &self.settings, &topic)? as u32;
+        let most = record_bytes_of(&self.settings, &topic);
+        self.events = Some((topic, partitions.max(1)));
+        Ok(most.map_or(record_bytes, |most| record_bytes.min(most)))
     }
 
     /// Reads the run from these offsets on, one for each partition of either topic: earlier records
@@ -154,51 +180,18 @@ impl KafkaLog {
     }
 
     /// Reads the committed batches of this run in a partition.
-    fn committed(&self, partition: u32) -> Result<Vec<Commit>, KafkaError> {
-        let consumer: BaseConsumer = config(&self.settings)
-            .set("group.id", "fluxline-commits")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("enable.partition.eof", "true")
-            .set("auto.offset.reset", "earliest")
-            .create()?;
-        let mut list = TopicPartitionList::new();
-        let start = match self.begins.commits.get(partition as usize) {
-            Some(offset) => Offset::Offset(*offset as i64),
-            None => Offset::Beginning,
-        };
-        list.add_partition_offset(&self.commits, partition as i32, start)?;
-        consumer.assign(&list)?;
-        let began = Instant::now();
-        let mut commits: Vec<Commit> = Vec::new();
-        loop {
-            match consumer.poll(Duration::from_millis(200)) {
-                Some(Ok(message)) => {
-                    let bytes = message.payload().unwrap_or_default();
-                    let record = serde_json::from_slice(bytes).ok();
-                    let of_run = |record: &CommitRecord| {
-                        record.run == self.run && record.batch == commits.len() as u64
-                    };
-                    if let Some(record) = record.filter(of_run) {
-                        commits.push(record.into_commit(partition));
-                    }
-                }
-                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(commits),
-                Some(Err(error)) => return Err(error),
-                None if began.elapsed() > COMMIT_WITHIN => {
-                    let code = RDKafkaErrorCode::OperationTimedOut;
-                    return Err(KafkaError::MessageConsumption(code));
-                }
-                None => {}
+    fn committed(&self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        let mut list = CommitList::new(self.run, partition);
+        let mut wrong = Ok(());
+        let start = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
+        let from = (partition, start);
+        read_to_end(&self.settings, &self.commits, from, |record| {
+            if wrong.is_ok() {
+                wrong = list.take(record.key, record.value);
             }
-        }
-    }
-}
-
-impl CommitRecord {
-    fn into_commit(self, partition: u32) -> Commit {
-        let CommitRecord { batch, covers, crc, events, packets, builder, .. } = self;
-        Commit { partition, batch, covers, crc, events, packets, builder }
+        })
+        .map_err(|error| away(&error))?;
+        wrong.map(|()| list.into_commits())
     }
 }
 
@@ -208,16 +201,9 @@ fn away(error: &KafkaError) -> LogError {
 
 /// Returns the meaning of an error of a transaction.
 fn of_transaction(partition: u32, error: &KafkaError) -> LogError {
-    match error.rdkafka_error_code() {
-        Some(
-            RDKafkaErrorCode::Fenced
-            | RDKafkaErrorCode::ProducerFenced
-            | RDKafkaErrorCode::InvalidProducerEpoch,
-        ) => LogError::Fenced { partition },
-        _ => match error {
-            KafkaError::Transaction(error) if error.is_fatal() => LogError::Fenced { partition },
-            _ => away(error),
-        },
+    match is_fenced(error) {
+        true => LogError::Fenced { partition },
+        false => away(error),
     }
 }
 
@@ -257,6 +243,8 @@ impl Log for KafkaLog {
         let name = format!("fluxline-{}-{}-{partition}", self.commits, self.run);
         let producer: BaseProducer = config(&self.settings)
             .set("transactional.id", &name)
+            .set("queue.buffering.max.kbytes", "65536")
+            .set("message.max.bytes", "8000000")
             .set("transaction.timeout.ms", COMMIT_WITHIN.as_millis().to_string())
             .create()
             .map_err(|error| away(&error))?;
@@ -264,7 +252,7 @@ impl Log for KafkaLog {
             .init_transactions(COMMIT_WITHIN)
             .map_err(|error| of_transaction(partition, &error))?;
         // The builder before is fenced now: the list of commits is complete.
-        let committed = self.committed(partition).map_err(|error| away(&error))?;
+        let committed = self.committed(partition)?;
         let epoch = self.owners.get(&partition).map_or(1, |owner| owner.epoch + 1);
         self.owners.insert(partition, Owner { producer, epoch });
         self.readers.remove(&partition);
@@ -272,25 +260,38 @@ impl Log for KafkaLog {
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
+        self.commit_with(claim, commit, &[])
+    }
+
+    fn commit_with(
+        &mut self,
+        claim: &Claim,
+        commit: Commit,
+        records: &[EventRecord],
+    ) -> Result<(), LogError> {
         let partition = claim.partition;
         let owner = self.owners.get(&partition).filter(|owner| owner.epoch == claim.epoch);
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
-        let record = CommitRecord {
-            run: self.run,
-            batch: commit.batch,
-            covers: commit.covers,
-            crc: commit.crc,
-            events: commit.events,
-            packets: commit.packets,
-            builder: commit.builder,
-        };
-        let payload = serde_json::to_vec(&record).unwrap_or_default();
-        let key = format!("{}/{partition}/{}", self.run, commit.batch);
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         owner.producer.begin_transaction().map_err(meaning)?;
+        if !records.is_empty() {
+            let events = self.events.as_ref();
+            let none = || LogError::Away("its topic of events was not opened".to_owned());
+            let (topic, partitions) = events.ok_or_else(none)?;
+            for record in records {
+                let headers = headers(record.content_type, record.events);
+                let record = BaseRecord::to(topic)
+                    .partition((partition % partitions) as i32)
+                    .key(&record.key)
+                    .payload(&record.value)
+                    .headers(headers);
+                owner.send(record).map_err(meaning)?;
+            }
+        }
+        let (key, payload) = record_of(self.run, &commit);
         let record =
             BaseRecord::to(&self.commits).partition(partition as i32).key(&key).payload(&payload);
-        owner.producer.send(record).map_err(|(error, _)| meaning(error))?;
+        owner.send(record).map_err(meaning)?;
         owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
     }
 }

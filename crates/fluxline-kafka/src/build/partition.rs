@@ -196,6 +196,12 @@ impl PartitionBuilder {
         self.next_offset
     }
 
+    /// Returns the number of the next batch.
+    #[must_use]
+    pub fn next_batch(&self) -> u64 {
+        self.next_batch
+    }
+
     /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> PartitionCounts {

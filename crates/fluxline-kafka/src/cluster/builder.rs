@@ -14,9 +14,13 @@ use super::group::Group;
 use super::partition_thread::{Ended, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
-use crate::build::{LogError, Output, RunFolders, RunPlan, WorkError};
+use crate::build::{
+    LogError, Output, Outputs, RunFolders, RunPlan, TopicConfig, TopicOutput, WorkError,
+};
 use crate::client::TopicError;
 
+/// Largest record of events, where the topic takes it \[byte\].
+const RECORD_BYTES: usize = 512 << 10;
 /// Time between two looks at the control topic and the group.
 const LOOK: Duration = Duration::from_millis(50);
 /// Wait before a partition is claimed again.
@@ -102,9 +106,10 @@ impl Part {
             }
         }
         for partition in mine {
-            let waits = self.done.get(&partition).is_some_and(|done| {
-                done.is_built || Instant::now() < done.again
-            });
+            let waits = self
+                .done
+                .get(&partition)
+                .is_some_and(|done| done.is_built || Instant::now() < done.again);
             if !waits && !self.threads.contains_key(&partition) {
                 let thread = PartitionThread::start(self.task.clone(), partition);
                 self.threads.insert(partition, thread);
@@ -197,11 +202,7 @@ fn folder_of(session: &Session, run: &RunRecord) -> Result<Option<PathBuf>, Node
     }
 }
 
-fn task_of(
-    session: &Session,
-    run: &RunRecord,
-    folder: Option<PathBuf>,
-) -> Result<Task, NodeError> {
+fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Result<Task, NodeError> {
     let experiment = &session.experiment;
     let plan = RunPlan {
         run: run.number(),
@@ -219,15 +220,24 @@ fn task_of(
     let formats = session.loaded.iter();
     let formats = formats.map(|of| (of.description.name().to_owned(), of.text.clone()));
     let (formats, builder) = (formats.collect::<Vec<_>>(), session.join.id.clone());
-    let (name, number) = (builder.clone(), run.number());
-    let open_output = move |_partition: u32| -> Box<dyn Output + Send> {
-        let root = folder.clone().unwrap_or_default();
-        Box::new(RunFolders::new(&root, &name, number, formats.clone()))
+    let config = TopicConfig {
+        run: run.number(),
+        name: experiment.name.clone(),
+        formats,
+        experiment: serde_json::to_value(experiment).unwrap_or_default(),
+        record_bytes: RECORD_BYTES,
     };
-    if session.cluster.output != ClusterOutput::Files {
-        let text = "output = \"topic\" is not available in this program; write \"files\"";
-        return Err(TopicError::Settings(text.to_owned()).into());
-    }
+    let name = builder.clone();
+    let open_output = move |record_bytes: Option<usize>| -> Box<dyn Output + Send> {
+        let (run, formats) = (config.run, config.formats.clone());
+        let files = folder.as_deref().map(|root| {
+            let folders = RunFolders::new(root, &name, run, formats);
+            folders.of_experiment(&config.name, config.experiment.clone())
+        });
+        let of_topic = |record_bytes| TopicConfig { record_bytes, ..config.clone() };
+        let topic = record_bytes.map(|bytes| TopicOutput::new(of_topic(bytes)));
+        Box::new(Outputs { files, topic })
+    };
     Ok(Task {
         settings: session.settings.clone(),
         cluster: session.cluster.name.clone(),
@@ -235,6 +245,7 @@ fn task_of(
         begins: (run.begin.fragments.clone(), run.begin.commits.clone()),
         files: inputs.collect(),
         builder,
+        record_bytes: (session.cluster.output != ClusterOutput::Files).then_some(RECORD_BYTES),
         open_output: Arc::new(open_output),
     })
 }

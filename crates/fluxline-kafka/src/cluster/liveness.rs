@@ -56,12 +56,7 @@ pub struct Liveness {
 impl Liveness {
     /// Takes the newest blocks at `now`, by the observer's monotonic clock. Returns the processes
     /// that died or came back since the last call; each change is returned once.
-    pub fn observe(
-        &mut self,
-        expected: &[Expected],
-        signs: &[Sign],
-        now: Moment,
-    ) -> Vec<Change> {
+    pub fn observe(&mut self, expected: &[Expected], signs: &[Sign], now: Moment) -> Vec<Change> {
         self.watched.retain(|of, _| expected.iter().any(|its| its.incarnation == *of));
         let mut changes = Vec::new();
         for Expected { incarnation, ended } in expected.iter().copied() {

@@ -29,9 +29,14 @@ pub struct Task {
     pub files: Vec<(u16, u16)>,
     /// The builder's name.
     pub builder: String,
-    /// Opens the place that a partition's batches are written to.
-    pub open_output: Arc<dyn Fn(u32) -> Box<dyn Output + Send> + Send + Sync>,
+    /// Largest record for the topic of events \[byte\]; `None`: files alone.
+    pub record_bytes: Option<usize>,
+    /// Opens the place that a partition's batches are written to, for records of this size.
+    pub open_output: Arc<OpenOutput>,
 }
+
+/// Opens an output with records of at most this size \[byte\]; `None`: files alone.
+pub type OpenOutput = dyn Fn(Option<usize>) -> Box<dyn Output + Send> + Send + Sync;
 
 /// The reason why a thread ended.
 #[derive(Debug)]
@@ -107,7 +112,13 @@ fn build(
     };
     let (fragments, commits) = task.begins.clone();
     let mut log = log.begin_at(fragments, commits);
-    let mut output = (task.open_output)(partition);
+    let record_bytes = task.record_bytes.map(|bytes| log.open_events(&task.cluster, bytes));
+    let record_bytes = match record_bytes.transpose() {
+        Ok(bytes) => bytes,
+        Err(TopicError::NoBroker { reason, .. }) => return Ok(Ended::Again(reason)),
+        Err(error) => return Ok(Ended::Topic(error)),
+    };
+    let mut output = (task.open_output)(record_bytes);
     let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?;
     worker.read_on_demand(&task.files);
     let publish = |worker: &Worker| {

@@ -49,7 +49,8 @@ impl Peers {
     /// Begins to watch the nodes of a run.
     #[must_use]
     pub fn watch(settings: &Settings, cluster: &str, run: u64) -> Peers {
-        let (sight, over) = (Arc::new(Mutex::new(Sight::default())), Arc::new(AtomicBool::new(false)));
+        let (sight, over) =
+            (Arc::new(Mutex::new(Sight::default())), Arc::new(AtomicBool::new(false)));
         let (settings, cluster) = (settings.clone(), cluster.to_owned());
         let (shared, ended) = (Arc::clone(&sight), Arc::clone(&over));
         std::thread::spawn(move || {

@@ -55,11 +55,7 @@ struct Part {
 }
 
 impl Part {
-    fn begin(
-        session: &mut Session,
-        run: &RunRecord,
-        sources: &[usize],
-    ) -> Result<Part, NodeError> {
+    fn begin(session: &mut Session, run: &RunRecord, sources: &[usize]) -> Result<Part, NodeError> {
         let name = session.join.node.clone();
         let number = run.number();
         let log = KafkaLog::open(&session.settings, &session.cluster.name, number)?;

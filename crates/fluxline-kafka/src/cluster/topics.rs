@@ -51,8 +51,7 @@ fn needed(cluster: &Cluster) -> Vec<Needed> {
 ///
 /// Errors: [`TopicError`]: no broker, too few replicas, numbers of partitions that do not agree.
 pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<String>), TopicError> {
-    let probe: BaseConsumer =
-        config(settings).create().map_err(|error| wrong_settings(&error))?;
+    let probe: BaseConsumer = config(settings).create().map_err(|error| wrong_settings(&error))?;
     let list = needed(cluster);
     let mut made = Vec::new();
     for topic in &list {
@@ -126,8 +125,7 @@ fn appeared(probe: &BaseConsumer, settings: &Settings, name: &str) -> Result<usi
 ///
 /// Errors: [`TopicError::NoBroker`].
 pub fn ends(settings: &Settings, topic: &str, partitions: u32) -> Result<Vec<u64>, TopicError> {
-    let probe: BaseConsumer =
-        config(settings).create().map_err(|error| wrong_settings(&error))?;
+    let probe: BaseConsumer = config(settings).create().map_err(|error| wrong_settings(&error))?;
     let end = |partition: u32| {
         let marks = probe.fetch_watermarks(topic, partition as i32, ANSWER_WITHIN);
         let marks = marks.map_err(|error| TopicError::NoBroker {
