@@ -169,7 +169,8 @@ impl Table<'_> {
             let _ = writeln!(out, "# Not in the dtype: {line}.");
         }
         if columns.is_empty() {
-            let _ = writeln!(out, "# No field is at a fixed place, so there is no dtype.");
+            let _ =
+                writeln!(out, "# No field has a fixed position, so this packet type has no dtype.");
             return;
         }
         let prefix = self.prefix;

@@ -42,7 +42,7 @@ fields = [
 ]
 "#;
 
-/// What each packet holds: samples 0 to `board + 2`, temperatures 0 to `board`.
+/// Records a run: each packet has samples 0 to `board + 2` and temperatures 0 to `board`.
 pub fn arrays_run(dir: &Path, events: u64) -> PathBuf {
     let folder = RunFolder::create_next(&dir.join("runs")).unwrap();
     folder
