@@ -118,7 +118,7 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
         known = ", ".join(FILTERS)
         raise ExportError(f"compression `{options.compression}` is unknown; choose one of {known}.")
     chosen = tables_of(run, options.selection)
-    target = PartialFile(path, options.overwrite)
+    target = PartialFile(path, options.overwrite, continues=True)
     report = Report(target.path, notes=list(run.notes))
     began = time.monotonic()
     export = _Export(run, layout, options, target, report)
