@@ -1,6 +1,6 @@
 //! The first pass over fields as written: their shape is checked and each name gets its number.
 //!
-//! What stands in an expression is filled in by the second pass, when all names are known.
+//! The second pass fills in the expressions, when all names are known.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -291,7 +291,7 @@ impl Expr {
 /// The answer to `a = 1`.
 const SINGLE_EQUALS: &str = "`=` does not compare; write `==`";
 
-/// Turns a name into what it stands for, or says why it cannot.
+/// Returns the value that a name means; an error says why it means none.
 pub(crate) type Resolve<'a> = dyn Fn(&str) -> Result<Expr, String> + 'a;
 
 /// Parses `text`; the error says what is wrong, where in the text, and what may stand there.
@@ -473,7 +473,7 @@ fn number(digits: &str) -> Result<u64, String> {
     })
 }
 
-/// Every name in `text` that stands for a value, for messages; what does not parse yields nothing.
+/// Returns the value of an expression without names of values; `None`: it depends on the packet.
 pub(crate) fn constant_of(expression: &Expr) -> Option<u64> {
     let mut fields = Vec::new();
     expression.for_each_value(&mut |id| fields.push(id));

@@ -207,7 +207,7 @@ class Acquisition:
         self._handle.command("resume")
 
     def stop(self) -> None:
-        """Ask the run to end; packets received so far are recorded. Ended runs stay as they are."""
+        """Ask the run to end; packets received so far are recorded. Ended runs do not change."""
         if self.state not in ("stopping", "stopped"):
             self._handle.command("stop")
 
