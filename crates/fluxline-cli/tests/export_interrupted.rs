@@ -60,7 +60,7 @@ fn assert_no_half_file_is_called_whole(folder: &Path, whole: &BTreeMap<PathBuf, 
         assert!(whole.get(&name) == Some(&bytes), "{} is not whole", name.display());
     }
     let journal = fs::read_to_string(folder.join("export.json")).unwrap_or_default();
-    assert!(!journal.contains("\"complete\":true"), "an interrupted export says it is complete");
+    assert!(!journal.contains("\"complete\": true"), "an interrupted export says it is complete");
 }
 
 fn count_files(folder: &Path) -> usize {

@@ -332,8 +332,8 @@ fn resident() -> usize {
 
 #[test]
 fn readers_that_take_nothing_are_closed_hold_no_memory_and_stop_nobody() {
-    const READERS: usize = 24;
-    const REQUESTS: usize = 2000;
+    const READERS: usize = 12;
+    const REQUESTS: usize = 6000;
     let limits = Limits { quiet: Duration::from_secs(2), ..Limits::default() };
     let served = served_with(RunState::Running, limits);
     let script = served.get("/page.js");

@@ -48,7 +48,7 @@ impl Experiment {
             .collect();
         for (key, text) in expressions() {
             EventExpression::compile(text, &inputs).map_err(|error| {
-                Problem::at(&format!("filter.{key}"), filter_sentence(key, &error))
+                Problem::at(format!("filter.{key}"), filter_sentence(key, &error))
             })?;
         }
         Ok(())
