@@ -173,6 +173,9 @@ fluxline_core::counters! {
         events_undecided [Sum "event"]
             "Events on which the filter failed; kept, with `filter: no decision` in `missing`"
             => "The notes have the first error. Correct the filter.";
+        events_marked [Sum "event"]
+            "Events for which `[filter] mark` was true; recorded, with `filter: marked` in `missing`"
+            => "";
         late_filtered [Sum "fragment"] "Late fragments of rejected events; not recorded either"
             => "";
     }

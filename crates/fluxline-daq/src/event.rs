@@ -21,6 +21,8 @@ pub struct EventBatch {
 
 /// The item in the text about an event's missing parts when the filter failed on it.
 pub const UNDECIDED: &str = "filter: no decision";
+/// The item in that text when `[filter] mark` is true for the event.
+pub const MARKED: &str = "filter: marked";
 
 /// One event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

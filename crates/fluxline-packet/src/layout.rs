@@ -1,4 +1,4 @@
-//! A checked packet layout: which value stands where, with everything resolved.
+//! A checked packet layout: the position of each value, with everything resolved.
 //!
 //! The program is compiled from it, and the byte diagram, the dissector, the NumPy dtype, the
 //! typed columns and the emulator read it. All expressions in it are proven to stay within 64 bits.
@@ -399,7 +399,7 @@ pub struct Timestamp {
     pub epoch: Epoch,
     /// The start of time as each packet names it; `epoch` is then that of the sum, 1970 UTC.
     pub field_epoch: Option<FieldEpoch>,
-    /// There is one only when this is not zero.
+    /// The condition: present only when this is not zero.
     pub when: Option<Expr>,
 }
 

@@ -351,7 +351,7 @@ pub struct Timestamp {
     pub unit: Option<Spanned<String>>,
     /// The start of time.
     pub epoch: WrittenEpoch,
-    /// There is a time stamp only when this is not zero.
+    /// The condition: the packet has a time stamp only when this is not zero.
     pub when: Option<Spanned<Expression>>,
 }
 

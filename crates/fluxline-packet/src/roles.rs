@@ -1,4 +1,4 @@
-//! What the values of a packet mean: source, sequence, event, fragment, time, payload, check sum.
+//! The roles of a packet's values: source, sequence, event, fragment, time, payload, check sum.
 //!
 //! Each role is checked against the resolved header: that its expressions are proven, that widths
 //! fit, and that keys which need one another are both there.
@@ -373,7 +373,7 @@ impl Roles<'_, '_> {
         let code = CrcAlgorithm::from_str(&name).map_err(|()| {
             let near = crc_names_like(&name).map(|near| format!("`{near}`"));
             let message = format!(
-                "`crc.algorithm`: there is no `{}`; did you mean {}, {} or {}?",
+                "`crc.algorithm`: `{}` is unknown; did you mean {}, {} or {}?",
                 crc.algorithm.get_ref(),
                 near[0],
                 near[1],

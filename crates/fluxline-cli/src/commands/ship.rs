@@ -1,4 +1,4 @@
-//! `fluxline ship`: sends a run's events to its topic, as far as they are not there.
+//! `fluxline ship`: sends the events of a run that its topic lacks.
 
 use crate::failure::Failure;
 use crate::run_arguments::ShipArguments;

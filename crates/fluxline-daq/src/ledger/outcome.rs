@@ -212,10 +212,14 @@ impl Ledger {
             0 => String::new(),
             count => format!(", failed on {count} (kept)"),
         };
+        let marked = match filter.events_marked {
+            0 => String::new(),
+            count => format!(", marked {count}"),
+        };
         match filter.events_kept + filter.events_filtered + filter.events_undecided {
             0 => String::new(),
             _ => format!(
-                "; the filter kept {}, rejected {}{undecided}",
+                "; the filter kept {}, rejected {}{undecided}{marked}",
                 filter.events_kept, filter.events_filtered
             ),
         }

@@ -211,7 +211,7 @@ impl MemoryLog {
 }
 
 fn unknown(partition: u32) -> LogError {
-    LogError::Away(format!("there is no partition {partition}"))
+    LogError::Away(format!("partition {partition} does not exist"))
 }
 
 impl Log for MemoryLog {

@@ -92,7 +92,7 @@ pub enum WorkError {
 pub enum Step {
     /// A record was taken; step again.
     Worked,
-    /// There is no record yet.
+    /// No record has arrived yet.
     Idle,
     /// The run has ended, and all its batches are committed.
     Over,
