@@ -7,7 +7,7 @@ use super::growth::with_growth;
 
 /// The rule by which packets become events, the times at which events close, and the limits of
 /// memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuilderConfig {
     /// The rule by which packets belong to one event.
     pub mode: Mode,
@@ -93,7 +93,7 @@ impl Default for BuilderConfig {
 }
 
 /// The rule by which packets belong to one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// Each packet is an event.
     Packet,
@@ -111,7 +111,7 @@ pub enum Mode {
 }
 
 /// The sources whose keys mean the same event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
     /// Packets of all sources with one key are one event, with one fragment per source.
     Global,
@@ -130,7 +130,7 @@ pub enum WindowClock {
 }
 
 /// The sources that an event must have to be complete.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expectation {
     /// This many sources, any of them.
     Count(u32),

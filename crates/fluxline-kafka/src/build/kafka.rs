@@ -1,12 +1,13 @@
-//! The log on Apache Kafka: a topic of records, and a topic of commits with as many partitions.
+//! The log on Apache Kafka: a topic of records, and topics of commits and of checkpoints with as many
+//! partitions.
 //!
 //! Records are written by an idempotent producer that never gives up: a record that was taken is
-//! there once, or the node is dead. Commits are written in transactions, one transactional name for
+//! there once, or the node is dead. Commits and checkpoints are written in transactions, one transactional name for
 //! each partition: a builder that claims a partition ends the transactions of the one before, which
 //! can commit nothing any more.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -17,12 +18,17 @@ use rdkafka::producer::{
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Checkpoint;
+use super::checkpoint_records::{Found, Joiner, PIECE_BYTES, PieceHead};
+use super::committed::CommittedReader;
 use super::log::{Claim, Commit, Log, LogError, Stored};
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::settings::Settings;
 
 /// Time for a claim or a commit, during which the broker may be away.
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);
+/// Records at the end of a partition among which checkpoints are looked for first.
+const CHECKPOINT_RECORDS: u64 = 32;
 /// Wait for a record that is not there yet.
 const RECORD_WITHIN: Duration = Duration::from_millis(20);
 
@@ -31,6 +37,7 @@ pub struct KafkaLog {
     settings: Settings,
     records: String,
     commits: String,
+    checkpoints: String,
     run: u64,
     partitions: u32,
     producer: ThreadedProducer<DefaultProducerContext>,
@@ -49,6 +56,10 @@ struct Reader {
 struct Owner {
     producer: BaseProducer,
     epoch: u64,
+    /// Number of the next checkpoint.
+    next: u64,
+    /// Pieces of the last checkpoint with an even number, and with an odd one.
+    pieces: [u64; 2],
 }
 
 /// A commit as its topic keeps it.
@@ -64,11 +75,13 @@ struct CommitRecord {
 }
 
 impl KafkaLog {
-    /// Opens the log of a run on the topics `NAME.fragments` and `NAME.commits`.
+    /// Opens the log of a run on the topics `NAME.fragments`, `NAME.commits` and
+    /// `NAME.checkpoints`.
     ///
-    /// Errors: [`TopicError`]; the two topics must exist, with the same number of partitions.
+    /// Errors: [`TopicError`]; the topics must exist, with the same number of partitions.
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
+        let checkpoints = format!("{name}.checkpoints");
         let producer: ThreadedProducer<DefaultProducerContext> = config(settings)
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
@@ -79,17 +92,20 @@ impl KafkaLog {
             .create()
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
-        let found = check_topic(producer.client(), settings, &commits)?;
-        if found != partitions {
-            return Err(TopicError::Settings(format!(
-                "topic `{records}` has {partitions} partitions and topic `{commits}` has {found}; \
-                 both need the same number"
-            )));
+        for topic in [&commits, &checkpoints] {
+            let found = check_topic(producer.client(), settings, topic)?;
+            if found != partitions {
+                return Err(TopicError::Settings(format!(
+                    "topic `{records}` has {partitions} partitions and topic `{topic}` has \
+                     {found}; both need the same number"
+                )));
+            }
         }
         Ok(KafkaLog {
             settings: settings.clone(),
             records,
             commits,
+            checkpoints,
             run,
             partitions: partitions as u32,
             producer,
@@ -131,41 +147,74 @@ impl KafkaLog {
         Some(LogError::Hole { partition, first, missing })
     }
 
-    /// Reads the committed batches of this run in a partition.
-    fn committed(&self, partition: u32) -> Result<Vec<Commit>, KafkaError> {
-        let consumer: BaseConsumer = config(&self.settings)
-            .set("group.id", "fluxline-commits")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("enable.partition.eof", "true")
-            .set("auto.offset.reset", "earliest")
-            .create()?;
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.commits, partition as i32, Offset::Beginning)?;
-        consumer.assign(&list)?;
-        let began = Instant::now();
+    /// Reads the committed batches of this run in a partition, from batch `first` on. Their records
+    /// are at offset `from` or behind it.
+    fn committed(&self, partition: u32, first: u64, from: u64) -> Result<Vec<Commit>, KafkaError> {
+        let reader = CommittedReader::open(&self.settings, &self.commits, partition)?;
         let mut commits: Vec<Commit> = Vec::new();
-        loop {
-            match consumer.poll(Duration::from_millis(200)) {
-                Some(Ok(message)) => {
-                    let bytes = message.payload().unwrap_or_default();
-                    let record = serde_json::from_slice(bytes).ok();
-                    let of_run = |record: &CommitRecord| {
-                        record.run == self.run && record.batch == commits.len() as u64
-                    };
-                    if let Some(record) = record.filter(of_run) {
-                        commits.push(record.into_commit(partition));
-                    }
-                }
-                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(commits),
-                Some(Err(error)) => return Err(error),
-                None if began.elapsed() > COMMIT_WITHIN => {
-                    let code = RDKafkaErrorCode::OperationTimedOut;
-                    return Err(KafkaError::MessageConsumption(code));
-                }
-                None => {}
+        reader.read(from, |message| {
+            let bytes = message.payload().unwrap_or_default();
+            let record = serde_json::from_slice(bytes).ok();
+            let is_next = |record: &CommitRecord| {
+                record.run == self.run && record.batch == first + commits.len() as u64
+            };
+            if let Some(record) = record.filter(is_next) {
+                commits.push(record.into_commit(partition));
             }
+        })?;
+        Ok(commits)
+    }
+
+    /// Reads the newest two checkpoints of this run in a partition, the newest first. It reads the
+    /// topic from its end backwards, in steps that grow: old checkpoints stay there until the
+    /// broker compacts them.
+    fn checkpoints(&self, partition: u32) -> Result<Vec<Found>, KafkaError> {
+        let reader = CommittedReader::open(&self.settings, &self.checkpoints, partition)?;
+        let mut window = CHECKPOINT_RECORDS;
+        loop {
+            let from = reader.end.saturating_sub(window);
+            let mut joiner = Joiner::new(self.run, partition);
+            reader.read(from, |message| {
+                let (key, value) = (message.key(), message.payload());
+                joiner.take(key.unwrap_or_default(), value.unwrap_or_default());
+            })?;
+            if joiner.is_enough() || from <= reader.first {
+                return Ok(joiner.finish());
+            }
+            window *= 8;
         }
+    }
+}
+
+impl Owner {
+    /// Sends the pieces of a checkpoint, then its head. Pieces of the one before it under the same
+    /// keys that are left over are deleted.
+    fn send_checkpoint(
+        &mut self,
+        topic: &str,
+        head: &PieceHead,
+        bytes: &[u8],
+    ) -> Result<(), KafkaError> {
+        let to = |key, value: Option<&[u8]>| {
+            let record =
+                BaseRecord::<str, [u8]>::to(topic).partition(head.partition as i32).key(key);
+            let record = match value {
+                Some(value) => record.payload(value),
+                None => record,
+            };
+            self.producer.send(record).map_err(|(error, _)| error)
+        };
+        for (piece, bytes) in (0..).zip(bytes.chunks(PIECE_BYTES)) {
+            to(&head.key(Some(piece)), Some(bytes))?;
+        }
+        let before = self.pieces[head.number as usize % 2];
+        for piece in head.pieces()..before {
+            to(&head.key(Some(piece)), None)?;
+        }
+        to(&head.key(None), Some(&serde_json::to_vec(head).unwrap_or_default()))?;
+        self.pieces[head.number as usize % 2] = head.pieces();
+        self.next = head.number + 1;
+        Ok(())
     }
 }
 
@@ -233,12 +282,21 @@ impl Log for KafkaLog {
         producer
             .init_transactions(COMMIT_WITHIN)
             .map_err(|error| of_transaction(partition, &error))?;
-        // The builder before is fenced now: the list of commits is complete.
-        let committed = self.committed(partition).map_err(|error| away(&error))?;
+        // The builder before is fenced now: the lists of checkpoints and commits are complete.
+        let found = self.checkpoints(partition).map_err(|error| away(&error))?;
+        let oldest = found.iter().map(|its| &its.head).min_by_key(|head| head.number);
+        let (first, from) = oldest.map_or((0, 0), |head| (head.batch, head.commits_from));
+        let committed = self.committed(partition, first, from).map_err(|error| away(&error))?;
         let epoch = self.owners.get(&partition).map_or(1, |owner| owner.epoch + 1);
-        self.owners.insert(partition, Owner { producer, epoch });
+        let mut owner = Owner { producer, epoch, next: 0, pieces: [0; 2] };
+        for Found { head, .. } in &found {
+            owner.next = owner.next.max(head.number + 1);
+            owner.pieces[head.number as usize % 2] = head.pieces();
+        }
+        self.owners.insert(partition, owner);
         self.readers.remove(&partition);
-        Ok(Claim { partition, epoch, committed })
+        let checkpoints = found.into_iter().map(|its| its.checkpoint).collect();
+        Ok(Claim { partition, epoch, checkpoints, committed })
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
@@ -262,5 +320,36 @@ impl Log for KafkaLog {
             BaseRecord::to(&self.commits).partition(partition as i32).key(&key).payload(&payload);
         owner.producer.send(record).map_err(|(error, _)| meaning(error))?;
         owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+    }
+
+    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
+        let partition = claim.partition;
+        let owner = self.owners.get_mut(&partition).filter(|owner| owner.epoch == claim.epoch);
+        let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
+        let meaning = |error: KafkaError| of_transaction(partition, &error);
+        // No transaction of this owner is open: its commits so far are before this offset.
+        let marks = owner.producer.client().fetch_watermarks(
+            &self.commits,
+            partition as i32,
+            ANSWER_WITHIN,
+        );
+        let commits_from = marks.map_err(|error| away(&error))?.1.max(0) as u64;
+        let head = PieceHead {
+            run: self.run,
+            partition,
+            number: owner.next,
+            batch: checkpoint.batch,
+            offset: checkpoint.offset,
+            bytes: checkpoint.bytes.len() as u64,
+            crc: crc_fast::crc32_iscsi(&checkpoint.bytes),
+            commits_from,
+        };
+        owner.producer.begin_transaction().map_err(meaning)?;
+        owner.send_checkpoint(&self.checkpoints, &head, &checkpoint.bytes).map_err(meaning)?;
+        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+    }
+
+    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        self.committed(partition, 0, 0).map_err(|error| away(&error))
     }
 }

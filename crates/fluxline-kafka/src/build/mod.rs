@@ -6,6 +6,11 @@
 //! the run, makes the same batches with the same numbers, and goes on behind the last committed one
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
+pub mod checkpoint;
+#[cfg(any(feature = "client", test))]
+mod checkpoint_records;
+#[cfg(feature = "client")]
+mod committed;
 pub mod entry;
 pub mod files;
 #[cfg(feature = "client")]
@@ -15,6 +20,7 @@ pub mod node;
 pub mod partition;
 pub mod worker;
 
+pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::{GatherError, Gathered, RunFolders, gather};
 pub use log::{Claim, Commit, Log, LogError, MemoryLog, Stored};

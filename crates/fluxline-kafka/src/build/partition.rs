@@ -10,7 +10,9 @@ use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::readout::{Accepted, Counted};
+use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Refused;
 use super::entry::{Entry, Passed, RecordHead, read_record};
 
 /// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources
@@ -18,7 +20,7 @@ use super::entry::{Entry, Passed, RecordHead, read_record};
 pub const NODE_DEAD_AFTER: Span = Span::from_ms(3000);
 
 /// Counts of the builder of a partition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionCounts {
     /// Records of the run.
     pub records: u64,
@@ -52,7 +54,7 @@ pub struct OutputBatch {
 }
 
 /// A source as this builder numbers it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltSource {
     /// Its number in the batches.
     pub number: u32,
@@ -67,7 +69,7 @@ pub struct BuiltSource {
 }
 
 /// The state of a readout node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Node {
     start: u32,
     next_sequence: u64,
@@ -80,6 +82,7 @@ struct Node {
 }
 
 /// The builder of one partition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PartitionBuilder {
     run: u64,
     nodes_expected: usize,
@@ -151,6 +154,52 @@ impl PartitionBuilder {
     #[must_use]
     pub fn next_offset(&self) -> u64 {
         self.next_offset
+    }
+
+    /// Returns the number of the next batch.
+    #[must_use]
+    pub fn next_batch(&self) -> u64 {
+        self.next_batch
+    }
+
+    /// Returns the time of the run: the latest mark.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// Returns the run.
+    pub(super) fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Returns the number of readout nodes.
+    pub(super) fn nodes_expected(&self) -> usize {
+        self.nodes_expected
+    }
+
+    /// Completes a builder that was read from a checkpoint, and checks it.
+    pub(super) fn resume(
+        mut self,
+        nodes: usize,
+        config: &BuilderConfig,
+    ) -> Result<PartitionBuilder, Refused> {
+        if self.nodes_expected != nodes {
+            return Err(Refused::Experiment);
+        }
+        self.builder = self.builder.resume(config)?;
+        let count = self.sources.len() as u32;
+        let is_known = |number: &u32| *number < count;
+        let is_node_sound = |node: &Node| {
+            node.sources.len() <= SOURCES_MAX
+                && node.sources.iter().flatten().all(is_known)
+                && node.inputs.values().all(|input| *input < self.inputs)
+        };
+        let are_numbered = (0..).zip(&self.sources).all(|(number, its)| its.number == number);
+        match are_numbered && self.nodes.values().all(is_node_sound) {
+            true => Ok(self),
+            false => Err(Refused::Sources),
+        }
     }
 
     /// Returns the counts so far.
