@@ -12,6 +12,7 @@ pub struct BuilderConfig {
     /// The rule by which packets belong to one event.
     pub mode: Mode,
     /// The sources that an event must have; applies to [`Scope::Global`] and windows only.
+    #[serde(with = "SavedExpectation")]
     pub expectation: Expectation,
     /// Time for which a source may be silent before events go on without it.
     pub time_out: Span,
@@ -130,13 +131,22 @@ pub enum WindowClock {
 }
 
 /// The sources that an event must have to be complete.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// This many sources, any of them.
     Count(u32),
     /// The sources with these labels. Others are waited for while they send, and are not missed.
     Sources(Vec<String>),
     /// All sources that have sent anything so far; a new source joins.
+    Joined,
+}
+
+/// The expectation in a saved state; experiments write it in words.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Expectation")]
+pub(super) enum SavedExpectation {
+    Count(u32),
+    Sources(Vec<String>),
     Joined,
 }
 

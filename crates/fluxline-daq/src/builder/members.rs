@@ -7,7 +7,7 @@
 use fluxline_core::{Moment, Span};
 use serde::{Deserialize, Serialize};
 
-use super::config::Expectation;
+use super::config::{Expectation, SavedExpectation};
 use super::generations::Generations;
 use super::line::{Line, Located};
 use super::position::Position;
@@ -215,6 +215,7 @@ pub(super) struct Members {
     live: Vec<u64>,
     /// Number of idle sources.
     idle: u32,
+    #[serde(with = "SavedExpectation")]
     expectation: Expectation,
 }
 

@@ -1,13 +1,13 @@
-//! The log on Apache Kafka: a topic of records, and topics of commits and of checkpoints with as many
-//! partitions.
+//! The log on Apache Kafka: a topic of records, and topics of commits and of checkpoints with as
+//! many partitions.
 //!
 //! Records are written by an idempotent producer that never gives up: a record that was taken is
-//! there once, or the node is dead. Commits and checkpoints are written in transactions, one transactional name for
-//! each partition: a builder that claims a partition ends the transactions of the one before, which
-//! can commit nothing any more.
+//! there once, or the node is dead. Commits and checkpoints are written in transactions, one
+//! transactional name for each partition: a builder that claims a partition ends the transactions
+//! of the one before, which can commit nothing any more.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -187,6 +187,23 @@ impl KafkaLog {
 }
 
 impl Owner {
+    /// Sends a record; waits while the client's memory is full.
+    fn send(&self, mut record: BaseRecord<'_, String, Vec<u8>>) -> Result<(), KafkaError> {
+        let began = Instant::now();
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                    if began.elapsed() < COMMIT_WITHIN =>
+                {
+                    record = back;
+                    self.producer.poll(Duration::from_millis(10));
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+    }
+
     /// Sends the pieces of a checkpoint, then its head. Pieces of the one before it under the same
     /// keys that are left over are deleted.
     fn send_checkpoint(
@@ -195,23 +212,22 @@ impl Owner {
         head: &PieceHead,
         bytes: &[u8],
     ) -> Result<(), KafkaError> {
-        let to = |key, value: Option<&[u8]>| {
-            let record =
-                BaseRecord::<str, [u8]>::to(topic).partition(head.partition as i32).key(key);
-            let record = match value {
-                Some(value) => record.payload(value),
-                None => record,
-            };
-            self.producer.send(record).map_err(|(error, _)| error)
+        let to = |key: String, value: Option<Vec<u8>>| {
+            let record = BaseRecord::to(topic).partition(head.partition as i32).key(&key);
+            match &value {
+                Some(value) => self.send(record.payload(value)),
+                None => self.send(record),
+            }
         };
         for (piece, bytes) in (0..).zip(bytes.chunks(PIECE_BYTES)) {
-            to(&head.key(Some(piece)), Some(bytes))?;
+            to(head.key(Some(piece)), Some(bytes.to_vec()))?;
         }
         let before = self.pieces[head.number as usize % 2];
         for piece in head.pieces()..before {
-            to(&head.key(Some(piece)), None)?;
+            to(head.key(Some(piece)), None)?;
         }
-        to(&head.key(None), Some(&serde_json::to_vec(head).unwrap_or_default()))?;
+        // Numbers are always JSON.
+        to(head.key(None), Some(serde_json::to_vec(head).unwrap_or_default()))?;
         self.pieces[head.number as usize % 2] = head.pieces();
         self.next = head.number + 1;
         Ok(())
@@ -276,6 +292,7 @@ impl Log for KafkaLog {
         let name = format!("fluxline-{}-{}-{partition}", self.commits, self.run);
         let producer: BaseProducer = config(&self.settings)
             .set("transactional.id", &name)
+            .set("queue.buffering.max.kbytes", "65536")
             .set("transaction.timeout.ms", COMMIT_WITHIN.as_millis().to_string())
             .create()
             .map_err(|error| away(&error))?;

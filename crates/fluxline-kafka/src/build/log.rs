@@ -160,6 +160,14 @@ impl MemoryLog {
         self.lock().get(partition as usize).map_or(Vec::new(), |of| of.committed.clone())
     }
 
+    /// Returns the newest two checkpoints of a partition, the newest first.
+    #[must_use]
+    pub fn checkpoints(&self, partition: u32) -> Vec<Checkpoint> {
+        let list = self.lock();
+        let found = list.get(partition as usize).map(|of| of.checkpoints.iter().cloned());
+        found.into_iter().flatten().collect()
+    }
+
     /// Returns the offset behind the last record of a partition.
     #[must_use]
     pub fn end(&self, partition: u32) -> u64 {
