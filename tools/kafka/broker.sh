@@ -2,6 +2,8 @@
 # An Apache Kafka broker on loopback, for tests and for the tutorial: one node in KRaft mode.
 #
 #   tools/kafka/broker.sh start FOLDER     starts it in a fresh folder, prints its address
+#   tools/kafka/broker.sh start FOLDER tls the same, with TLS and the user daq (password: secret) at
+#                                          its address; FOLDER/inner has the one for the tools
 #   tools/kafka/broker.sh address FOLDER   prints its address
 #   tools/kafka/broker.sh restart FOLDER   starts it again on its data and at its address
 #   tools/kafka/broker.sh pid FOLDER       prints its process id
@@ -37,9 +39,37 @@ java_of() { java -Xmx320m -cp "$jars/*" "$@"; }
 free_ports() {
   python3 - <<'PYTHON'
 import socket
-sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
 print(*(each.getsockname()[1] for each in sockets))
 PYTHON
+}
+
+# A certificate authority in ca.pem, and a certificate of it for 127.0.0.1 in server.pem.
+write_certificates() {
+  local folder="$1"
+  openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj "/CN=lab CA" \
+    -keyout "$folder/ca.key" -out "$folder/ca.pem" 2>>"$folder/log"
+  openssl req -newkey rsa:2048 -nodes -subj "/CN=127.0.0.1" \
+    -keyout "$folder/server.key" -out "$folder/server.csr" 2>>"$folder/log"
+  openssl x509 -req -days 30 -in "$folder/server.csr" -CA "$folder/ca.pem" -CAkey "$folder/ca.key" \
+    -CAcreateserial -extfile <(echo "subjectAltName=IP:127.0.0.1") \
+    -out "$folder/server.crt" 2>>"$folder/log"
+  cat "$folder/server.key" "$folder/server.crt" >"$folder/server.pem"
+}
+
+write_tls() {
+  local folder="$1" port="$2" inner="$3"
+  sed -i -e "s,^listeners=,listeners=SASL_SSL://127.0.0.1:$port\,," \
+    -e "s,^advertised.listeners=,advertised.listeners=SASL_SSL://127.0.0.1:$port\,," \
+    "$folder/server.properties"
+  cat >>"$folder/server.properties" <<PROPERTIES
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
+ssl.keystore.location=$folder/server.pem
+PROPERTIES
+  echo "127.0.0.1:$inner" >"$folder/inner"
 }
 
 write_properties() {
@@ -73,7 +103,7 @@ is_alive() { kill -0 "$1" 2>/dev/null; }
 # ends with status 0 whatever happened; its words show errors.
 await_coordinator() {
   local folder="$1" pid="$2" address answer
-  address="$(cat "$folder/address")"
+  address="$(cat "$folder/inner" 2>/dev/null || cat "$folder/address")"
   for _ in $(seq 60); do
     is_alive "$pid" || return 1
     answer="$(java_of org.apache.kafka.tools.consumer.group.ConsumerGroupCommand \
@@ -95,19 +125,26 @@ launch() {
 }
 
 start() {
-  local folder="$1" ports port controller
+  local folder="$1" security="${2:-}" ports port controller inner users=()
   [ ! -e "$folder/data" ] || fail "$folder has a broker's data: use restart, or another folder"
   mkdir -p "$folder"
   folder="$(cd "$folder" && pwd)"
   fetch_jars
   for _ in 1 2 3; do
     ports="$(free_ports)"
-    read -r port controller <<<"$ports"
-    write_properties "$folder" "$port" "$controller"
+    read -r port controller inner <<<"$ports"
+    if [ "$security" = tls ]; then
+      write_certificates "$folder"
+      write_properties "$folder" "$inner" "$controller"
+      write_tls "$folder" "$port" "$inner"
+      users=(--add-scram "SCRAM-SHA-512=[name=daq,password=secret]")
+    else
+      write_properties "$folder" "$port" "$controller"
+    fi
     echo "127.0.0.1:$port" >"$folder/address"
     rm -rf "$folder/data"
     java_of kafka.tools.StorageTool format --config "$folder/server.properties" \
-      --cluster-id fluxlinefluxlinefluxlw >>"$folder/log" 2>&1 ||
+      --cluster-id fluxlinefluxlinefluxlw "${users[@]}" >>"$folder/log" 2>&1 ||
       { tail -3 "$folder/log" >&2; fail "the settings are wrong; see $folder/log"; }
     if launch "$folder"; then cat "$folder/address"; return 0; fi
     stop "$folder"
@@ -147,8 +184,9 @@ tool() {
     topics) class=org.apache.kafka.tools.TopicCommand ;;
     configs) class=kafka.admin.ConfigCommand ;;
     groups) class=org.apache.kafka.tools.consumer.group.ConsumerGroupCommand ;;
+    delete-records) class=org.apache.kafka.tools.DeleteRecordsCommand ;;
     *) fail "no tool \`$name\`: write producer-perf-test, consumer-perf-test, console-consumer, \
-topics, configs or groups" ;;
+topics, configs, groups or delete-records" ;;
   esac
   java_of "$class" "$@"
 }
@@ -156,7 +194,8 @@ topics, configs or groups" ;;
 verb="${1:-}"
 [ "$verb" = jars ] || [ $# -ge 2 ] || fail "write: broker.sh start|address|restart|pid|stop FOLDER"
 case "$verb" in
-  start | restart | stop) "$verb" "$2" ;;
+  start) start "$2" "${3:-}" ;;
+  restart | stop) "$verb" "$2" ;;
   address | pid) cat "$2/$verb" ;;
   tool) shift; tool "$@" ;;
   jars) fetch_jars ;;

@@ -1,56 +1,79 @@
 #!/usr/bin/env python3
 """Reads a topic of events with confluent-kafka and pyarrow: no code of Fluxline.
 
-usage: read_events.py BROKER TOPIC
+usage: read_events.py BROKER TOPIC [--events]
 
-Prints one JSON document: records, events, packets, bytes, and the runs with their batches. Fails
-when a record is there twice, or is not a whole Arrow IPC stream.
+Prints one JSON document: records, events, packets, bytes, and the runs with their batches; with
+--events also the CRC-32 of each packet by event. Fails when a record is there twice, or is not a
+whole Arrow IPC stream. Records of transactions that are open or were aborted are not read.
 """
 
 import json
 import sys
+import zlib
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 
 def records(broker: str, topic: str):
     """Yields key and value of each record from the beginning to the present end."""
-    consumer = Consumer({"bootstrap.servers": broker, "group.id": "read_events"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker,
+            "group.id": "read_events",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     for number in partitions:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)
-        consumer.assign([TopicPartition(topic, number, low)])
-        while low < high:
-            message = consumer.poll(10)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
+        while True:
+            message = consumer.poll(30)
             if message is None:
-                raise TimeoutError(f"partition {number} ends before offset {high}")
+                raise TimeoutError(f"partition {number} gives no record")
+            if message.error() and message.error().code() == KafkaError._PARTITION_EOF:
+                break
             if message.error():
                 raise KafkaException(message.error())
-            low = message.offset() + 1
-            yield message.key().decode(), message.value()
+            headers = dict(message.headers() or [])
+            if headers.get("content-type") == b"application/vnd.apache.arrow.stream":
+                yield message.key().decode(), message.value()
     consumer.close()
 
 
 def main() -> None:
     broker, topic = sys.argv[1:3]
     seen: set[str] = set()
-    runs: dict[str, set[int]] = {}
+    runs: dict[str, set[str]] = {}
+    packets_of: dict[str, list[int]] = {}
     total = {"records": 0, "events": 0, "packets": 0, "bytes": 0}
     for key, value in records(broker, topic):
         if key in seen:
             sys.exit(f"the record {key} is there twice")
         seen.add(key)
         run, batch, _piece = key.split("/")
-        runs.setdefault(run, set()).add(int(batch))
+        runs.setdefault(run, set()).add(batch)
         for table in pa.ipc.open_stream(value):
             table.validate(full=True)
             packets = table.column("packets").flatten()
+            for row in table.select(["key", "generation", "packets"]).to_pylist():
+                sums = packets_of.setdefault(f"{row['generation']}/{row['key'] or 0}", [])
+                sums.extend(zlib.crc32(packet["data"]) for packet in row["packets"])
             total["events"] += table.num_rows
             total["packets"] += len(packets)
             total["bytes"] += sum(len(data.as_py()) for data in packets.field("data"))
         total["records"] += 1
     total["runs"] = {run: sorted(batches) for run, batches in runs.items()}
+    if "--events" in sys.argv[3:]:
+        total["packets_of"] = {event: sorted(sums) for event, sums in packets_of.items()}
     print(json.dumps(total))
 
 

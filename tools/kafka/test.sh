@@ -8,6 +8,8 @@ cd "$(dirname "$0")/../.."
 need_packages=()
 command -v java >/dev/null || need_packages+=(default-jre-headless)
 command -v mvn >/dev/null || need_packages+=(maven)
+command -v openssl >/dev/null || need_packages+=(openssl)
+[ -e /usr/include/openssl/ssl.h ] || need_packages+=(libssl-dev)
 if [ ${#need_packages[@]} -gt 0 ]; then
   elevate=""
   [ "$(id -u)" = 0 ] || elevate="sudo"
@@ -21,4 +23,4 @@ if ! "$venv/bin/python" -c 'import pyarrow, confluent_kafka' 2>/dev/null; then
 fi
 export FLUXLINE_PYTHON="$venv/bin/python"
 tools/kafka/broker.sh jars
-cargo test --locked -p fluxline-kafka --features client "$@"
+cargo test --locked -p fluxline-kafka --features tls "$@"

@@ -10,7 +10,7 @@ use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
 use crate::log::{LogFormat, LogLevel};
 use crate::page_arguments::{ServeArguments, ServeRunsArguments};
-use crate::run_arguments::{RecoverArguments, ShipArguments};
+use crate::run_arguments::{GatherArguments, RecoverArguments, ShipArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -64,6 +64,11 @@ pub enum Command {
     /// Send a run's events to a topic of Apache Kafka, as far as they are not there
     #[command(after_help = "Example: fluxline ship runs/0042")]
     Ship(ShipArguments),
+    /// Gather the events of all builders of a cluster into one run folder
+    #[command(after_help = "Examples:\n  \
+        fluxline gather kafka://10.0.0.5:9092/lab.beam --into runs/0042\n  \
+        fluxline gather /copies/* --from kafka://10.0.0.5:9092/lab.beam --into runs/0042")]
+    Gather(GatherArguments),
     /// Work with packet descriptions
     #[command(subcommand)]
     Format(FormatCommand),

@@ -57,6 +57,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),
+        Command::Gather(gather) => commands::gather::gather(&gather, json),
         Command::Ship(ship) => commands::ship::ship(&ship, json).map(well),
         Command::Format(FormatCommand::Check(check)) => commands::check::check(&check, json),
         Command::Format(FormatCommand::List) => commands::format::list(json).map(well),

@@ -1,4 +1,4 @@
-//! The arguments of `fluxline recover` and `fluxline ship`.
+//! The arguments of `fluxline recover`, `fluxline ship` and `fluxline gather`.
 
 use std::path::PathBuf;
 
@@ -23,6 +23,27 @@ pub struct ShipArguments {
     #[arg(long)]
     pub topic: Option<String>,
     /// File with settings of the connection, such as TLS; default: that of the experiment
+    #[arg(long, value_name = "FILE")]
+    pub settings_file: Option<PathBuf>,
+}
+
+/// `fluxline gather`.
+#[derive(Debug, Args)]
+pub struct GatherArguments {
+    /// Folders with the run folders of builders, or kafka://HOST:PORT/CLUSTER for its topic of
+    /// events
+    #[arg(required = true, value_name = "FOLDER|URL")]
+    pub places: Vec<String>,
+    /// The new run folder
+    #[arg(long, value_name = "FOLDER")]
+    pub into: PathBuf,
+    /// The cluster whose commits decide, with folders: kafka://HOST:PORT/CLUSTER
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+    /// The number of the run; default: the newest one
+    #[arg(long, value_name = "N")]
+    pub run: Option<u64>,
+    /// File with settings of the connection, such as TLS
     #[arg(long, value_name = "FILE")]
     pub settings_file: Option<PathBuf>,
 }

@@ -1,11 +1,14 @@
 //! The client library's configuration, its errors in words, and the check of a topic.
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::{Client, ClientContext, DefaultClientContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 
 use crate::settings::Settings;
 use crate::wait::block_on;
@@ -22,6 +25,28 @@ pub enum TopicError {
         that the broker runs"
     )]
     NoBroker {
+        /// The addresses.
+        brokers: String,
+        /// The client's message.
+        reason: String,
+    },
+    /// The broker does not accept the user's name and password.
+    #[error(
+        "Kafka at {brokers} refuses the login ({reason}); correct sasl.mechanism, sasl.username \
+        and sasl.password in the settings file"
+    )]
+    Login {
+        /// The addresses.
+        brokers: String,
+        /// The broker's message.
+        reason: String,
+    },
+    /// The two ends do not agree on encryption.
+    #[error(
+        "no connection to Kafka at {brokers} by this security ({reason}); correct \
+        security.protocol and ssl.ca.location in the settings file"
+    )]
+    Security {
         /// The addresses.
         brokers: String,
         /// The client's message.
@@ -62,6 +87,32 @@ pub enum TopicError {
         /// The topic's min.insync.replicas.
         needed: usize,
     },
+    /// A topic cannot be created.
+    #[error(
+        "topic `{topic}` cannot be created at {brokers} ({reason}); check `replicas` and \
+        `partitions` below [cluster] and the user's rights, or create it yourself"
+    )]
+    NotCreated {
+        /// The topic.
+        topic: String,
+        /// The addresses.
+        brokers: String,
+        /// The broker's message.
+        reason: String,
+    },
+    /// A topic has another number of partitions than its cluster needs.
+    #[error(
+        "topic `{topic}` has {found} partitions and needs {needed}; delete it, or choose another \
+        `name` below [cluster]"
+    )]
+    Partitions {
+        /// The topic.
+        topic: String,
+        /// Its number of partitions.
+        found: usize,
+        /// The number that is needed.
+        needed: usize,
+    },
     /// The settings are wrong.
     #[error("the Kafka client refuses its settings ({0}); correct `settings` or the settings file")]
     Settings(String),
@@ -86,6 +137,66 @@ pub fn wrong_settings(error: &KafkaError) -> TopicError {
     TopicError::Settings(error.to_string())
 }
 
+/// Returns true when another producer of the same transactional name has begun.
+pub fn is_fenced(error: &KafkaError) -> bool {
+    match error.rdkafka_error_code() {
+        Some(
+            RDKafkaErrorCode::Fenced
+            | RDKafkaErrorCode::ProducerFenced
+            | RDKafkaErrorCode::InvalidProducerEpoch,
+        ) => true,
+        _ => matches!(error, KafkaError::Transaction(error) if error.is_fatal()),
+    }
+}
+
+/// Time for a second connection to show why the first one got no answer.
+const CAUSE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Keeps the client's reports about logins and encryption.
+#[derive(Default)]
+struct Cause(Mutex<Option<(bool, String)>>);
+
+impl ClientContext for Cause {
+    fn error(&self, error: KafkaError, reason: &str) {
+        let is_login = matches!(
+            error.rdkafka_error_code(),
+            Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed)
+        );
+        let is_security = error.rdkafka_error_code() == Some(RDKafkaErrorCode::SSL)
+            || reason.contains("security.protocol");
+        if is_login || is_security {
+            let mut cause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            cause.get_or_insert_with(|| (is_login, reason.to_owned()));
+        }
+    }
+}
+
+impl ProducerContext for Cause {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
+}
+
+/// Returns the reason why no broker answered: it connects again and waits for the client's report.
+fn no_answer(settings: &Settings, error: &KafkaError) -> TopicError {
+    let brokers = settings.brokers.clone();
+    let limit = Instant::now() + CAUSE_WITHIN;
+    if let Ok(probe) =
+        config(settings).create_with_context::<_, BaseProducer<Cause>>(Cause::default())
+    {
+        while Instant::now() < limit {
+            probe.poll(Duration::from_millis(50));
+            let cause = probe.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match cause {
+                Some((true, reason)) => return TopicError::Login { brokers, reason },
+                Some((false, reason)) => return TopicError::Security { brokers, reason },
+                None => {}
+            }
+        }
+    }
+    TopicError::NoBroker { brokers, reason: error.to_string() }
+}
+
 /// Checks that a topic exists and takes records; returns its number of partitions.
 pub fn check_topic<C: ClientContext>(
     client: &Client<C>,
@@ -93,9 +204,9 @@ pub fn check_topic<C: ClientContext>(
     topic: &str,
 ) -> Result<usize, TopicError> {
     let brokers = settings.brokers.clone();
-    let metadata = client.fetch_metadata(Some(topic), ANSWER_WITHIN).map_err(|error| {
-        TopicError::NoBroker { brokers: brokers.clone(), reason: error.to_string() }
-    })?;
+    let metadata = client
+        .fetch_metadata(Some(topic), ANSWER_WITHIN)
+        .map_err(|error| no_answer(settings, &error))?;
     let Some(of_topic) = metadata.topics().iter().find(|its| its.name() == topic) else {
         return Err(TopicError::Missing { topic: topic.to_owned(), brokers });
     };
@@ -121,10 +232,22 @@ pub fn check_topic<C: ClientContext>(
 
 /// Returns the topic's min.insync.replicas, where the broker shows it to this user.
 fn needed_replicas(settings: &Settings, topic: &str) -> Option<usize> {
+    topic_number(settings, topic, "min.insync.replicas")
+}
+
+/// Returns the largest record that the topic takes \[byte\], where the broker shows it to this user.
+pub fn record_bytes_of(settings: &Settings, topic: &str) -> Option<usize> {
+    /// Key, headers and framing.
+    const AROUND_BYTES: usize = 4096;
+    let bytes = topic_number(settings, topic, "max.message.bytes")?;
+    Some(bytes.saturating_sub(AROUND_BYTES).max(1024))
+}
+
+fn topic_number(settings: &Settings, topic: &str, name: &str) -> Option<usize> {
     let admin: AdminClient<DefaultClientContext> = config(settings).create().ok()?;
     let options = AdminOptions::new().request_timeout(Some(ANSWER_WITHIN));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
     let answer = answers.into_iter().next()?.ok()?;
-    answer.get("min.insync.replicas")?.value.as_ref()?.parse().ok()
+    answer.get(name)?.value.as_ref()?.parse().ok()
 }

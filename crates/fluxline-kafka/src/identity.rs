@@ -34,7 +34,7 @@ impl RecordId {
 }
 
 /// Returns the value of decimal digits, as they are written here: no sign, no leading zero.
-fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     let value: u64 = text.parse().ok()?;
     (value.to_string() == text).then_some(value)
 }

@@ -3,12 +3,15 @@
 //! A run has a name in its topic, and each record carries the number of its batch and piece: its
 //! identity ([`RecordId`]). `sink` sends while the run goes on and leaves out everything that does
 //! not fit into its memory. `ship` reads the identities in the topic and sends the records that are
-//! not there. [`build`] builds events on several machines, and [`cluster`] sums the counts of them. Everything that needs a broker is behind
+//! not there. [`build`] builds events on several machines, [`cluster`] sums the counts of them, and
+//! [`gather`] joins their events to one run. Everything that needs a broker is behind
 //! the feature `client`.
 #![forbid(unsafe_code)]
 
+mod address;
 pub mod build;
 pub mod cluster;
+pub mod gather;
 mod identity;
 mod pieces;
 pub mod settings;
@@ -16,12 +19,15 @@ pub mod settings;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(feature = "client")]
+mod reading;
+#[cfg(feature = "client")]
 pub mod ship;
 #[cfg(feature = "client")]
 pub mod sink;
 #[cfg(feature = "client")]
 mod wait;
 
+pub use address::ClusterAddress;
 #[cfg(feature = "client")]
 pub use client::TopicError;
 pub use identity::{RecordId, run_id_of};

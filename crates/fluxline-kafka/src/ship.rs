@@ -1,27 +1,30 @@
 //! Ships a run: sends the records that its topic lacks, from the files of the run.
 //!
 //! The topic itself shows what is there: its records' keys state run, batch and piece. So a run may
-//! be shipped again after any interruption, and nothing is sent twice.
+//! be shipped again after any interruption, and nothing is sent twice. Each batch is a transaction
+//! under a name of the run: a second shipment of the run ends the first one.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunEnd, RunFolder, RunReader};
 use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Message};
+use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::build::topic::EVENTS_TYPE;
+use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, wrong_settings};
 use crate::identity::{RecordId, run_id_of};
 use crate::pieces::Pieces;
+use crate::reading::read_to_end;
 use crate::settings::Settings;
 use crate::sink::{headers, message_bytes};
 
@@ -74,8 +77,15 @@ pub enum ShipError {
     /// The topic cannot be used.
     #[error("{0}.")]
     Topic(#[from] TopicError),
+    /// Another shipment of the run began.
+    #[error("another `fluxline ship` of {} began and sends the rest; this one has stopped, and \
+        nothing is sent twice", .run.display())]
+    Fenced {
+        /// The run.
+        run: PathBuf,
+    },
     /// The broker went away, or refused records.
-    #[error("{unsent} records of {} were not acknowledged ({reason}); run the same command again \
+    #[error("at least {unsent} records of {} were not acknowledged ({reason}); run the same command again \
         when the broker is back: it sends the rest", .run.display())]
     Unsent {
         /// The run.
@@ -116,8 +126,9 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
             "{run} is being recorded now; ship it when the run has ended."
         )));
     }
-    let present = Present::find(&to)?;
+    // From here on, another shipment of the run can send nothing more.
     let shipment = Shipment::open(&to, &ship.run)?;
+    let present = Present::find(&to)?;
     let mut report = ShipReport {
         run: to.run_id.clone(),
         topic: to.topic.clone(),
@@ -132,7 +143,7 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
         batch.clear();
         recorded.append_to(&mut batch).map_err(|error| ShipError::Run(format!("{error}.")))?;
         let number = recorded.number();
-        let mut failure = None;
+        let mut failure = shipment.begin().err();
         pieces.for_each(number, &batch, |piece| {
             if present.records.contains(&(number, piece.number)) {
                 report.present += 1;
@@ -149,8 +160,8 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
         if let Some(failure) = failure {
             return Err(failure);
         }
+        shipment.commit()?;
     }
-    shipment.finish()?;
     report.sent = shipment.counts.acked.load(Ordering::Relaxed);
     report.sent_bytes = shipment.counts.bytes.load(Ordering::Relaxed);
     Ok(report)
@@ -215,7 +226,7 @@ impl Present {
         let partitions = check_topic(consumer.client(), &to.settings, &to.topic)?;
         let mut present = Present { records: HashSet::new(), foreign: 0 };
         for partition in 0..partitions {
-            present.read(&consumer, to, partition as i32).map_err(|error| {
+            present.read(&consumer, to, partition as u32).map_err(|error| {
                 ShipError::Run(format!(
                     "partition {partition} of topic `{}` cannot be read ({error}); nothing was \
                      sent.",
@@ -230,39 +241,13 @@ impl Present {
         &mut self,
         consumer: &BaseConsumer,
         to: &Destination,
-        partition: i32,
+        partition: u32,
     ) -> Result<(), KafkaError> {
-        let (low, high) = consumer.fetch_watermarks(&to.topic, partition, ANSWER_WITHIN)?;
-        let start = start_offset(consumer, to, partition)?.unwrap_or(high).max(low);
-        if start >= high {
-            return Ok(());
-        }
-        let mut assignment = TopicPartitionList::new();
-        assignment.add_partition_offset(&to.topic, partition, Offset::Offset(start))?;
-        consumer.assign(&assignment)?;
-        let mut progress = Instant::now();
-        loop {
-            let Some(message) = consumer.poll(Duration::from_millis(100)) else {
-                // Marks of transactions may follow the last record; they are not records.
-                let position = consumer.position()?;
-                let at = position.find_partition(&to.topic, partition).map(|its| its.offset());
-                if matches!(at, Some(Offset::Offset(offset)) if offset >= high) {
-                    return Ok(());
-                }
-                if progress.elapsed() > PATIENCE {
-                    return Err(KafkaError::MessageConsumption(
-                        RDKafkaErrorCode::OperationTimedOut,
-                    ));
-                }
-                continue;
-            };
-            let message = message?;
-            progress = Instant::now();
-            self.note(to, message.key().unwrap_or_default());
-            if message.offset() + 1 >= high {
-                return Ok(());
-            }
-        }
+        // Without a record since then, there is nothing to read.
+        let Some(start) = start_offset(consumer, to, partition as i32)? else { return Ok(()) };
+        read_to_end(&to.settings, &to.topic, (partition, start as u64), |record| {
+            self.note(to, record.key);
+        })
     }
 
     fn note(&mut self, to: &Destination, key: &[u8]) {
@@ -329,8 +314,8 @@ struct Shipment {
 impl Shipment {
     fn open(to: &Destination, run: &Path) -> Result<Shipment, ShipError> {
         let counts = Arc::new(Counts::default());
-        let producer = config(&to.settings)
-            .set("enable.idempotence", "true")
+        let producer: ThreadedProducer<Acknowledgements> = config(&to.settings)
+            .set("transactional.id", format!("fluxline-ship-{}-{}", to.topic, to.run_id))
             .set("linger.ms", "5")
             .set("batch.size", "1000000")
             .set("queue.buffering.max.kbytes", "65536")
@@ -338,14 +323,41 @@ impl Shipment {
             .set("message.timeout.ms", PATIENCE.as_millis().to_string())
             .create_with_context(Acknowledgements(counts.clone()))
             .map_err(|error| wrong_settings(&error))?;
-        Ok(Shipment { producer, counts, topic: to.topic.clone(), run: run.to_path_buf() })
+        check_topic(producer.client(), &to.settings, &to.topic)?;
+        let shipment =
+            Shipment { producer, counts, topic: to.topic.clone(), run: run.to_path_buf() };
+        let began = shipment.producer.init_transactions(PATIENCE);
+        began.map_err(|error| shipment.failed(&error))?;
+        Ok(shipment)
+    }
+
+    fn begin(&self) -> Result<(), ShipError> {
+        self.producer.begin_transaction().map_err(|error| self.failed(&error))
+    }
+
+    /// Returns when the broker has acknowledged all records of the batch.
+    fn commit(&self) -> Result<(), ShipError> {
+        self.producer.commit_transaction(PATIENCE).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &KafkaError) -> ShipError {
+        match is_fenced(error) {
+            true => ShipError::Fenced { run: self.run.clone() },
+            false => {
+                let unsent = self.counts.failed.load(Ordering::Relaxed)
+                    + u64::try_from(self.producer.in_flight_count()).unwrap_or(0);
+                self.unsent(unsent.max(1), &error.to_string())
+            }
+        }
     }
 
     /// Sends a record; waits while the client's memory is full.
     fn send(&self, id: &RecordId, events: u64, stream: &[u8]) -> Result<(), ShipError> {
         let key = id.to_string();
-        let mut record =
-            BaseRecord::to(&self.topic).key(&key).payload(stream).headers(headers(events));
+        let mut record = BaseRecord::to(&self.topic)
+            .key(&key)
+            .payload(stream)
+            .headers(headers(EVENTS_TYPE, events));
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
@@ -353,20 +365,8 @@ impl Shipment {
                     record = back;
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                Err((error, _)) => return Err(self.unsent(1, &error.to_string())),
+                Err((error, _)) => return Err(self.failed(&error)),
             }
-        }
-    }
-
-    /// Waits until every record is acknowledged or has failed.
-    fn finish(&self) -> Result<(), ShipError> {
-        let flushed = self.producer.flush(PATIENCE + Duration::from_secs(5));
-        let unsent = self.counts.failed.load(Ordering::Relaxed)
-            + u64::try_from(self.producer.in_flight_count()).unwrap_or(0);
-        match (unsent, flushed) {
-            (0, _) => Ok(()),
-            (unsent, Err(error)) => Err(self.unsent(unsent, &error.to_string())),
-            (unsent, Ok(())) => Err(self.unsent(unsent, "the broker did not answer in time")),
         }
     }
 

@@ -17,13 +17,11 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, PurgeConfig, ThreadedProducer};
 
+use crate::build::topic::EVENTS_TYPE;
 use crate::client::{TopicError, check_topic, config, wrong_settings};
 use crate::identity::{RecordId, run_id};
 use crate::pieces::{Piece, Pieces};
 use crate::settings::Settings;
-
-/// The media type of a record, in its header `content-type`.
-pub const CONTENT_TYPE: &str = "application/vnd.apache.arrow.stream";
 
 /// Wait at the end of a run for brokers that are all away.
 const WAIT_FOR_NOBODY: Duration = Duration::from_secs(3);
@@ -192,10 +190,10 @@ pub(crate) fn message_bytes(record_bytes: u32) -> u32 {
 }
 
 /// Returns the headers of a record.
-pub(crate) fn headers(events: u64) -> OwnedHeaders {
+pub(crate) fn headers(content_type: &str, events: u64) -> OwnedHeaders {
     let events = events.to_string();
     OwnedHeaders::new()
-        .insert(Header { key: "content-type", value: Some(CONTENT_TYPE) })
+        .insert(Header { key: "content-type", value: Some(content_type) })
         .insert(Header { key: "fluxline.events", value: Some(&events) })
 }
 
@@ -221,7 +219,7 @@ impl BatchSink for EventSink {
             let record = BaseRecord::with_opaque_to(topic, sent)
                 .key(&key)
                 .payload(stream)
-                .headers(headers(events));
+                .headers(headers(EVENTS_TYPE, events));
             if let Err((error, _)) = producer.send(record) {
                 let mut shared = lock(state);
                 shared.counters.queued -= events;

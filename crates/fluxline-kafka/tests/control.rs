@@ -44,7 +44,8 @@ fn begin(state: &ControlState) -> ControlRecord {
 fn record(draw: &mut Draw, state: &ControlState, incarnation: &mut u64) -> ControlRecord {
     let run = state.runs().last().map_or(1, |run| run.number()) - u64::from(draw.chance(0.1));
     let node = ["r1", "r2", "r3"][draw.below(3) as usize].to_owned();
-    let its = state.open_run().and_then(|run| run.readouts.get(&node)).map_or(0, |of| of.incarnation);
+    let its =
+        state.open_run().and_then(|run| run.readouts.get(&node)).map_or(0, |of| of.incarnation);
     match draw.below(12) {
         0..=2 => {
             *incarnation += 1;

@@ -179,6 +179,32 @@ fn broker_that_pauses_delays_the_events_alone() {
 }
 
 #[test]
+fn two_shipments_at_a_time_send_nothing_twice() {
+    let (broker, scratch) = (Broker::start(), Scratch::new());
+    broker.create_topic(TOPIC, 2, &[]);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
+    let nobody = port.expect("an address").to_string();
+    let run_folder = scratch.run("0001");
+    run(&experiment(&nobody, 2000, "delivery-timeout-ms = 500"), &run_folder);
+    let config = || ShipConfig {
+        run: run_folder.clone(),
+        brokers: Some(broker.address.clone()),
+        ..ShipConfig::default()
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let ships: Vec<_> = (0..4).map(|_| scope.spawn(|| ship(&config()))).collect();
+        ships.into_iter().map(|ship| ship.join().expect("no panic")).collect()
+    });
+    for error in results.iter().filter_map(|result| result.as_ref().err()) {
+        let said = error.to_string();
+        assert!(said.starts_with("another `fluxline ship` of") && said.contains("twice"), "{said}");
+    }
+    assert!(results.iter().any(Result::is_ok), "each shipment has stopped for another one");
+    assert_once(&broker, &run_folder);
+    assert_eq!(ship(&config()).expect("shipped").sent, 0);
+}
+
+#[test]
 fn wrong_destinations_are_refused_in_one_sentence() {
     let (broker, scratch) = (Broker::start(), Scratch::new());
     let start = |text: &str, run: &str| {

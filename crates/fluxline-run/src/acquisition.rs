@@ -25,6 +25,7 @@ use crate::filter::{Expression, Filter, FilterStage, RunSource};
 use crate::host;
 use crate::limits;
 use crate::live::{WatchedInput, Watcher};
+use crate::local::LocalBuild;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
@@ -75,7 +76,7 @@ pub struct Acquisition {
 
 struct Threads {
     inputs: Vec<JoinHandle<InputEnd>>,
-    readout: JoinHandle<Pipeline>,
+    readout: JoinHandle<LocalBuild>,
     recorder: JoinHandle<Recorded>,
 }
 
@@ -226,15 +227,14 @@ fn spawn(parts: Parts<'_>, control: &Control, stop: &Stop, monitor: &Monitor) ->
     let (queue, recorder) =
         record::start(outlets, bounds, experiment.recorder_core, monitor.clone());
     let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();
+    let source_lines = config::source_lines(experiment, loaded);
+    let (control, record_monitor) = (control.clone(), monitor.clone());
     let readout = Readout {
-        pipeline,
-        rings,
-        queue,
-        source_lines: config::source_lines(experiment, loaded),
+        taker: LocalBuild::new(pipeline, queue, source_lines, control, record_monitor),
+        rings: (0..).zip(rings).collect(),
         clock: config::event_clock(experiment),
         core: experiment.readout_core,
         stop: stop.clone(),
-        control: control.clone(),
     };
     let readout = readout.start(monitor.clone());
     let began = fluxline::clock::now();
@@ -325,7 +325,7 @@ impl Acquisition {
             clock: self.clock,
             inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
             ended: fluxline::clock::now(),
-            pipeline: joined(readout, "readout")?,
+            pipeline: joined(readout, "readout")?.into_pipeline(),
             recorded: joined(recorder, "recorder")?,
             host: KernelSnapshot::take().since(&self.host),
             notes: self.monitor.notes(0),
@@ -339,7 +339,8 @@ impl Acquisition {
     }
 }
 
-fn joined<T>(thread: JoinHandle<T>, name: &str) -> Result<T, Error> {
+/// Waits for a thread; an error when it panicked.
+pub(crate) fn joined<T>(thread: JoinHandle<T>, name: &str) -> Result<T, Error> {
     thread.join().map_err(|_| {
         Error::failed(format_args!(
             "the {name}'s thread ended by a defect of the program; the run is readable after \

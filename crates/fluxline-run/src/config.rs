@@ -78,8 +78,11 @@ fn mode_of(experiment: &Experiment, loaded: &[LoadedFormat]) -> Result<Mode, Err
     })
 }
 
-/// Returns the builder's configuration.
-pub(crate) fn builder_config(
+/// Returns the configuration of an experiment's builder.
+///
+/// # Errors
+/// The descriptions do not have what `[events]` needs.
+pub fn builder_config(
     experiment: &Experiment,
     loaded: &[LoadedFormat],
 ) -> Result<BuilderConfig, Error> {
@@ -112,7 +115,8 @@ pub(crate) fn event_clock(experiment: &Experiment) -> EventClock {
 }
 
 /// Returns for each input the line that its sources share in `sources.jsonl`.
-pub(crate) fn source_lines(experiment: &Experiment, loaded: &[LoadedFormat]) -> Vec<SourceLine> {
+#[must_use]
+pub fn source_lines(experiment: &Experiment, loaded: &[LoadedFormat]) -> Vec<SourceLine> {
     let pairs = experiment.sources.iter().zip(loaded);
     pairs
         .map(|(source, format)| SourceLine {

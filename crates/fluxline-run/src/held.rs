@@ -10,10 +10,10 @@ use fluxline::clock;
 use fluxline_core::{Datagram, Moment, Span};
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::merge::{Lane, Merge, Times};
-use fluxline_daq::pipeline::Pipeline;
 
 use crate::ring::{Head, OnDemandRing, Replay};
 use crate::stop::Stop;
+use crate::taker::PacketTaker;
 
 /// The next thing to do.
 pub(crate) enum Step {
@@ -37,12 +37,12 @@ pub(crate) struct Held {
 
 impl Held {
     /// Reads these inputs, given with their numbers, until they end; at `stop`, only what is due.
-    pub fn new(mut inputs: Vec<(u16, OnDemandRing)>, pipeline: &Pipeline, stop: Stop) -> Held {
+    pub fn new(mut inputs: Vec<(u16, OnDemandRing)>, taker: &impl PacketTaker, stop: Stop) -> Held {
         inputs.sort_by(|one, other| one.1.name.cmp(&other.1.name));
         let lanes = inputs.iter().map(|(input, ring)| Lane {
             input: *input,
             times: ring.times,
-            has_positions: pipeline.has_positions(*input),
+            has_positions: taker.has_positions(*input),
         });
         let merge = Merge::new(lanes);
         let rings: Vec<OnDemandRing> = inputs.into_iter().map(|(_, ring)| ring).collect();
@@ -51,25 +51,25 @@ impl Held {
     }
 
     /// Returns what can be done next. A packet to be read must then be [read](Self::read).
-    pub fn step(&mut self, pipeline: &mut Pipeline) -> Step {
+    pub fn step(&mut self, taker: &mut impl PacketTaker) -> Step {
         while let Some(lane) = self.merge.unknown() {
             match self.rings[lane].head() {
                 Head::Packet(time) => self.merge.show(lane, time),
                 Head::Nothing => return Step::Wait(lane),
                 Head::Ended => {
                     self.merge.end(lane);
-                    pipeline.end_input(self.merge.lane(lane).input);
+                    taker.end_input(self.merge.lane(lane).input);
                 }
             }
         }
-        let Some(lane) = self.merge.choose(|input| pipeline.position(input)) else {
+        let Some(lane) = self.merge.choose(|input| taker.position(input)) else {
             return Step::Over;
         };
         let due = |pace: &mut Pace| pace.due(self.merge.now(), clock::monotonic());
         match self.pace.as_mut().and_then(due) {
             None => Step::Read(lane),
             Some(_) if self.stop.is_over() => {
-                self.end(pipeline);
+                self.end(taker);
                 Step::Over
             }
             Some(wait) => Step::Later(wait),
@@ -77,10 +77,10 @@ impl Held {
     }
 
     /// Ends all inputs: what is not due yet is left.
-    fn end(&mut self, pipeline: &mut Pipeline) {
+    fn end(&mut self, taker: &mut impl PacketTaker) {
         for lane in 0..self.rings.len() {
             self.merge.end(lane);
-            pipeline.end_input(self.merge.lane(lane).input);
+            taker.end_input(self.merge.lane(lane).input);
         }
     }
 
@@ -114,13 +114,13 @@ impl Held {
         })
     }
 
-    /// Gives the next packet of `lane` to the pipeline, at `now`, which is also the time of
+    /// Gives the next packet of `lane` to the taker, at `now`, which is also the time of
     /// packets that have none.
-    pub fn read(&mut self, lane: usize, now: Moment, pipeline: &mut Pipeline) {
+    pub fn read(&mut self, lane: usize, now: Moment, taker: &mut impl PacketTaker) {
         let input = self.merge.lane(lane).input;
         self.rings[lane].read(|datagram| {
             let time = if datagram.time == Moment::default() { now } else { datagram.time };
-            pipeline.take(input, now, &Datagram { time, ..*datagram });
+            taker.take(input, now, &Datagram { time, ..*datagram });
         });
         self.merge.take(lane);
     }

@@ -28,8 +28,10 @@ mod events;
 pub mod filter;
 mod held;
 mod host;
+mod inputs;
 mod limits;
 mod live;
+mod local;
 mod monitor;
 mod plan;
 mod readout;
@@ -41,6 +43,7 @@ mod silence;
 mod sink;
 mod source;
 mod stop;
+mod taker;
 mod verdict;
 
 use std::path::Path;
@@ -48,10 +51,12 @@ use std::path::Path;
 use fluxline_daq::experiment::Experiment;
 
 pub use acquisition::{Acquisition, Options, start, start_with};
+pub use config::{builder_config, source_lines};
 pub use control::{Change, Command, Control, Refused, Remark, RunState};
 pub use error::Error;
 pub use events::{ClosedBatch, Received, Subscription};
 pub use filter::{Decision, Filter, RunSource};
+pub use inputs::{EndedInputs, InputCounts, Inputs, start_inputs, try_links};
 pub use live::{Live, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
@@ -64,6 +69,7 @@ pub use source::sensors::Sensors;
 pub use source::sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use source::truth::SensorsTruth;
 pub use stop::Stop;
+pub use taker::PacketTaker;
 pub use verdict::Verdict;
 
 /// Reads an experiment file that is to run in this process: the cores and the parameters of its

@@ -1,4 +1,4 @@
-//! The readout and the event builder as one stage: datagrams from all rings in, batches out.
+//! The readout as a stage: packets from all rings in, each given to the packet taker.
 //!
 //! Live inputs have turns. Inputs that wait for their reader are read as one stream (`held.rs`).
 //! [`ReadoutStage::step`] takes a turn of each; the thread only repeats it and waits.
@@ -8,18 +8,12 @@ use std::time::Duration;
 
 use fluxline::{clock, pin};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::event::EventBatch;
-use fluxline_daq::ledger::{InputCounters, InputEntry, Ledger};
-use fluxline_daq::pipeline::{NewSource, Pipeline};
-use fluxline_daq::record::SourceLine;
 
-use crate::control::Control;
 use crate::held::{Held, Step};
-use crate::monitor::{LiveParts, Monitor, Stats};
-use crate::record::{RecordQueue, Wanted};
+use crate::monitor::Monitor;
 use crate::ring::{Arrival, InputRing, ReadSlots};
-use crate::sample::Sampler;
 use crate::stop::Stop;
+use crate::taker::PacketTaker;
 
 /// Slots taken from one ring before the next has its turn, and before they are given back.
 const SLOTS_PER_TURN: usize = 64;
@@ -29,10 +23,8 @@ const PACKETS_PER_TURN: usize = 64;
 const PACKETS_PER_TICK: u32 = 64;
 /// Pause of the readout when all rings are empty.
 const SLEEP: Duration = Duration::from_millis(1);
-/// Period of checking time-outs and publishing counters \[ns\].
+/// Period of checking time-outs \[ns\].
 const TICK_NS: u64 = 2_000_000;
-/// Ticks between two publications of counters.
-const PUBLISH_TICKS: u64 = 50;
 
 /// The clock that closes events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,28 +36,22 @@ pub(crate) enum EventClock {
 }
 
 /// The parts of a readout.
-pub(crate) struct Readout {
-    /// Readout and builder.
-    pub pipeline: Pipeline,
-    /// The rings, in the order of the inputs.
-    pub rings: Vec<InputRing>,
-    /// The way of batches to the recorder.
-    pub queue: RecordQueue,
-    /// For each input the part of its sources' lines that is the same.
-    pub source_lines: Vec<SourceLine>,
+pub(crate) struct Readout<T> {
+    /// Takes the packets.
+    pub taker: T,
+    /// The rings, with the numbers of their inputs.
+    pub rings: Vec<(u16, InputRing)>,
     /// The clock that closes events.
     pub clock: EventClock,
     /// The core to run on.
     pub core: Option<usize>,
     /// The end of the run.
     pub stop: Stop,
-    /// The run's state, which decides if events are recorded.
-    pub control: Control,
 }
 
-impl Readout {
-    /// Runs until all inputs have ended and their rings are empty; returns the pipeline.
-    pub fn start(self, monitor: Monitor) -> JoinHandle<Pipeline> {
+impl<T: PacketTaker> Readout<T> {
+    /// Runs until all inputs have ended and their rings are empty; returns the taker.
+    pub fn start(self, monitor: Monitor) -> JoinHandle<T> {
         std::thread::spawn(move || {
             if let Some(core) = self.core {
                 monitor.note(pin::pin_current_thread(core).err());
@@ -75,6 +61,7 @@ impl Readout {
                 match stage.step(clock::now()) {
                     Progress::Worked => {}
                     Progress::Idle(held) => stage.rest(held),
+                    Progress::Blocked => std::thread::sleep(SLEEP),
                     Progress::Over => return stage.finish(clock::now()),
                 }
             }
@@ -96,6 +83,8 @@ enum Progress {
     Worked,
     /// All rings were empty; this is the state of the on-demand inputs.
     Idle(Turn),
+    /// The taker has no room: packets wait in their rings.
+    Blocked,
     /// All inputs have ended and are read.
     Over,
 }
@@ -113,80 +102,30 @@ enum Turn {
     Over,
 }
 
-struct ReadoutStage {
-    pipeline: Pipeline,
-    output: Output,
+struct ReadoutStage<T> {
+    taker: T,
     clock: EventClock,
     live_inputs: Vec<LiveInput>,
     held: Held,
     ticks: Ticks,
-    /// Fill level of the fullest ring since the last publication \[%\].
+    /// Fill level of the fullest ring since the last check of the time \[%\].
     ring_most: usize,
     monitor: Monitor,
-}
-
-/// The way to the recorder.
-struct Output {
-    queue: RecordQueue,
-    source_lines: Vec<SourceLine>,
-    /// Memory for the next batch.
-    spare: EventBatch,
-    control: Control,
-    /// The purpose of the events that close now.
-    wanted: Wanted,
-    /// Samples closed events while somebody watches.
-    sampler: Option<Sampler>,
-}
-
-impl Output {
-    /// Passes new sources and closed events to the recorder.
-    fn hand_on(&mut self, pipeline: &mut Pipeline) {
-        for NewSource { number, input, label } in pipeline.new_sources() {
-            tracing::info!(source = label, number, input, "new source");
-            let template = self.source_lines[usize::from(input)].clone();
-            self.queue.source(SourceLine { source: number, name: label, ..template }, input);
-        }
-        let batch = pipeline.take_batch(std::mem::take(&mut self.spare));
-        if !batch.is_empty() {
-            if let Some(sampler) = &mut self.sampler {
-                sampler.take(&batch);
-            }
-            self.spare = self.queue.exchange(batch, self.wanted);
-        }
-    }
-
-    /// Follows the run's state. Events that closed before a change have the purpose of that time.
-    fn follow_control(&mut self, pipeline: &mut Pipeline) {
-        let wanted = wanted_by(&self.control);
-        if wanted != self.wanted {
-            self.hand_on(pipeline);
-            self.wanted = wanted;
-        }
-    }
-}
-
-fn wanted_by(control: &Control) -> Wanted {
-    match control.records() {
-        true => Wanted::Recorded,
-        false => Wanted::Counted,
-    }
 }
 
 /// The checks of time-outs.
 #[derive(Default)]
 struct Ticks {
     last: Moment,
-    count: u64,
     /// Packets of files since the last check.
     packets: u32,
 }
 
-impl ReadoutStage {
-    fn new(readout: Readout, monitor: Monitor) -> ReadoutStage {
-        let Readout { mut pipeline, rings, queue, source_lines, clock, core: _, stop, control } =
-            readout;
+impl<T: PacketTaker> ReadoutStage<T> {
+    fn new(readout: Readout<T>, monitor: Monitor) -> ReadoutStage<T> {
+        let Readout { mut taker, rings, clock, core: _, stop } = readout;
         let (mut live_inputs, mut held) = (Vec::new(), Vec::new());
-        for (number, ring) in (0..).zip(rings) {
+        for (number, ring) in rings {
             match ring {
                 InputRing::OnDemand(ring) => held.push((number, ring)),
                 ring => live_inputs.push(LiveInput { number, ring, is_open: true }),
@@ -194,42 +133,31 @@ impl ReadoutStage {
         }
         for (input, ring) in &held {
             // An input that waits is silent by the times of its own packets alone.
-            pipeline.note_backlog(*input, true);
+            taker.note_backlog(*input, true);
             if live_inputs.is_empty() {
-                pipeline.read_on_demand(*input, ring.times);
+                taker.read_on_demand(*input, ring.times);
             }
         }
-        let held = Held::new(held, &pipeline, stop);
+        let held = Held::new(held, &taker, stop);
         monitor.note(held.in_turns());
-        ReadoutStage {
-            held,
-            pipeline,
-            output: Output {
-                queue,
-                source_lines,
-                spare: EventBatch::default(),
-                wanted: wanted_by(&control),
-                control,
-                sampler: None,
-            },
-            clock,
-            live_inputs,
-            ticks: Ticks::default(),
-            ring_most: 0,
-            monitor,
-        }
+        let ticks = Ticks::default();
+        ReadoutStage { held, taker, clock, live_inputs, ticks, ring_most: 0, monitor }
     }
 
-    /// Takes a turn of each input, and closes the events whose time is over.
+    /// Takes a turn of each input, and does what is due.
     ///
     /// One time holds for all rings: a packet from before it was read, or is known to be unread.
     fn step(&mut self, now: Moment) -> Progress {
+        if !self.taker.can_take() {
+            self.check_time(self.time(now));
+            return Progress::Blocked;
+        }
         let mut worked = false;
         for at in 0..self.live_inputs.len() {
             if self.live_inputs[at].is_open {
                 let packets = self.turn(at, now);
                 let number = self.live_inputs[at].number;
-                self.pipeline.note_backlog(number, packets >= SLOTS_PER_TURN);
+                self.taker.note_backlog(number, packets >= SLOTS_PER_TURN);
                 worked |= packets > 0;
             }
         }
@@ -248,11 +176,11 @@ impl ReadoutStage {
 
     /// Takes packets of one live ring, at most one turn's worth; returns the number of slots.
     fn turn(&mut self, at: usize, now: Moment) -> usize {
-        let ReadoutStage { pipeline, live_inputs, .. } = self;
+        let ReadoutStage { taker, live_inputs, .. } = self;
         let LiveInput { number, ring, .. } = &mut live_inputs[at];
         let take = |arrival: Arrival<'_>| match arrival {
-            Arrival::Whole(datagram) => pipeline.take(*number, now, &datagram),
-            Arrival::Truncated(bytes) => pipeline.take_truncated(*number, bytes),
+            Arrival::Whole(datagram) => taker.take(*number, now, &datagram),
+            Arrival::Truncated(bytes) => taker.take_truncated(*number, bytes),
         };
         let read = ring.read(SLOTS_PER_TURN, now, take).unwrap_or_else(|error| {
             self.monitor.fault(error);
@@ -268,26 +196,31 @@ impl ReadoutStage {
     /// batches too, so that the same files give the same bytes.
     fn turn_held(&mut self, wall: Moment) -> Turn {
         for _ in 0..PACKETS_PER_TURN {
-            let lane = match self.held.step(&mut self.pipeline) {
+            if !self.taker.can_take() {
+                return Turn::Worked;
+            }
+            let lane = match self.held.step(&mut self.taker) {
                 Step::Read(lane) => lane,
                 Step::Wait(lane) => return Turn::Waits(lane),
                 Step::Later(wait) => return Turn::Later(wait),
                 Step::Over => return Turn::Over,
             };
-            let now = match self.clock {
-                EventClock::Wall => wall,
-                EventClock::Data => {
-                    let now = self.held.now();
-                    self.tick_in_files(now);
-                    now
-                }
-            };
-            if !self.pipeline.has_room(self.held.next_bytes(lane)) {
-                self.output.hand_on(&mut self.pipeline); // open events leave room by themselves
+            let now = self.time(wall);
+            if self.clock == EventClock::Data {
+                self.tick_in_files(now);
             }
-            self.held.read(lane, now, &mut self.pipeline);
+            self.taker.make_room(self.held.next_bytes(lane));
+            self.held.read(lane, now, &mut self.taker);
         }
         Turn::Worked
+    }
+
+    /// Returns the time by the clock that closes events.
+    fn time(&self, wall: Moment) -> Moment {
+        match self.clock {
+            EventClock::Wall => wall,
+            EventClock::Data => self.held.now(),
+        }
     }
 
     /// Does the same as [`Self::tick`] in the time of files. That time stands still where files
@@ -304,24 +237,14 @@ impl ReadoutStage {
 
     /// Closes events by time-out, passes a batch on when it is due, publishes numbers.
     fn tick(&mut self, now: Moment) {
-        if now.since(self.ticks.last).as_ns() >= TICK_NS || self.pipeline.batch_is_due(now) {
+        if now.since(self.ticks.last).as_ns() >= TICK_NS || self.taker.is_due(now) {
             self.ticks.last = now;
             self.check_time(now);
         }
     }
 
     fn check_time(&mut self, now: Moment) {
-        self.ticks.count += 1;
-        self.output.follow_control(&mut self.pipeline);
-        self.pipeline.poll(now);
-        self.pipeline.reports(now).for_each(|said| self.monitor.note(Some(said)));
-        if self.pipeline.batch_is_due(now) {
-            self.output.hand_on(&mut self.pipeline);
-        }
-        if self.ticks.count.is_multiple_of(PUBLISH_TICKS) {
-            self.publish();
-            self.publish_parts(now);
-        }
+        self.taker.check_time(now, std::mem::take(&mut self.ring_most));
     }
 
     /// Sleeps at the only ring, or for a moment; notices live inputs that have ended.
@@ -331,7 +254,7 @@ impl ReadoutStage {
         for input in self.live_inputs.iter_mut().filter(|input| input.is_open) {
             input.is_open = input.ring.wait(if alone { SLEEP } else { Duration::ZERO });
             if !input.is_open {
-                self.pipeline.end_input(input.number);
+                self.taker.end_input(input.number);
             }
         }
         match held {
@@ -344,68 +267,10 @@ impl ReadoutStage {
         }
     }
 
-    fn publish(&mut self) {
-        let pipeline = &self.pipeline;
-        let mut stats = Stats { ring_percent: self.ring_most as u64, ..Stats::default() };
-        self.ring_most = 0;
-        for source in pipeline.readout().sources() {
-            let counters = source.counters();
-            stats.packets += counters.parsed;
-            stats.bytes += counters.bytes_parsed;
-            stats.lost += counters.lost;
-            stats.sources += 1;
-        }
-        stats.rejected = pipeline.readout().rejected();
-        let events = pipeline.builder().counters();
-        stats.incomplete = events.events_incomplete + events.events_stopped;
-        stats.events = events.events_complete + stats.incomplete;
-        self.monitor.publish(stats);
+    /// Ends the taker's run.
+    fn finish(mut self, wall: Moment) -> T {
+        let now = self.time(wall);
+        self.taker.finish(now);
+        self.taker
     }
-
-    /// Publishes the ledger so far for a live view, if there is one.
-    fn publish_parts(&mut self, now: Moment) {
-        if !self.monitor.is_watched() {
-            self.output.sampler = None;
-            return;
-        }
-        let pipeline = &self.pipeline;
-        let mut ledger = Ledger::default().with_counts(pipeline.readout(), pipeline.builder());
-        ledger.inputs = (0..self.output.source_lines.len())
-            .map(|number| taken_of(pipeline, number as u16))
-            .collect();
-        let sampler = self.output.sampler.get_or_insert_with(Sampler::new);
-        let (delays, packets) = (sampler.delays(now), sampler.packets());
-        let delay_counts = sampler.delay_counts();
-        let at = clock::now();
-        self.monitor.publish_parts(LiveParts { ledger, delays, delay_counts, packets, at });
-    }
-
-    /// Closes all events and passes the last batch on.
-    fn finish(mut self, wall: Moment) -> Pipeline {
-        let now = match self.clock {
-            EventClock::Wall => wall,
-            EventClock::Data => self.held.now(),
-        };
-        self.output.follow_control(&mut self.pipeline);
-        self.pipeline.finish(now);
-        self.pipeline.last_reports().for_each(|said| self.monitor.note(Some(said)));
-        self.output.hand_on(&mut self.pipeline);
-        self.publish();
-        self.publish_parts(now);
-        self.pipeline
-    }
-}
-
-/// Returns what the readout took of an input.
-fn taken_of(pipeline: &Pipeline, number: u16) -> InputEntry {
-    let taken = pipeline.taken(number);
-    let counters = InputCounters {
-        datagrams: taken.datagrams,
-        bytes: taken.bytes,
-        rejected: taken.rejected,
-        sources_refused: taken.refused,
-        truncated: taken.truncated,
-        ..InputCounters::default()
-    };
-    InputEntry { counters, ..InputEntry::default() }
 }

@@ -166,6 +166,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
 fn print_ledger(document: &Value, integrity: &Integrity) {
     let ledger = match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
         Ok(ledger) if !ledger.inputs.is_empty() => ledger,
+        _ if document["gathered"].is_object() => return print_gathered(document),
         _ => return say!("\nno ledger: the run did not end by itself\n"),
     };
     say!("\n{}", ledger.headline());
@@ -176,5 +177,21 @@ fn print_ledger(document: &Value, integrity: &Integrity) {
     match integrity.is_sound() {
         true => say!("{}", ledger.closing()),
         false => say!("the ledger is of the run's end: the files no longer hold all of it\n"),
+    }
+}
+
+/// Prints the origin of a run that `fluxline gather` made.
+fn print_gathered(document: &Value) {
+    let gathered = &document["gathered"];
+    let partitions = gathered["partitions"].as_array().map_or(0, Vec::len);
+    say!(
+        "\ngathered from {}: run {}, {partitions} partitions; the ledger of all nodes: fluxline \
+         inspect kafka://BROKER:PORT/CLUSTER --run {}\n",
+        gathered["from"].as_str().unwrap_or("an unknown place"),
+        gathered["run"],
+        gathered["run"]
+    );
+    if let Some(sentence) = document["sentence"].as_str() {
+        say!("status {}: {sentence}\n", document["status"]);
     }
 }

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod emulate;
 pub mod export;
 pub mod format;
+pub mod gather;
 pub mod generate;
 pub mod inspect;
 mod integrity;

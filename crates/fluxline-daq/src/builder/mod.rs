@@ -337,8 +337,17 @@ impl Builder {
         self.inputs.position(input)
     }
 
+    /// Returns true when all inputs share an order of events: by event keys or by sensors' times.
+    #[must_use]
+    pub fn has_common_order(&self) -> bool {
+        matches!(
+            self.config.mode,
+            Mode::Key(Scope::Global) | Mode::Window { clock: WindowClock::Sensor, .. }
+        )
+    }
+
     /// Makes events wait until input `input`, read on demand like all others, has passed them.
-    pub(crate) fn read_on_demand(&mut self, input: u16, times: Times) {
+    pub fn read_on_demand(&mut self, input: u16, times: Times) {
         self.inputs.read_on_demand(input, times);
     }
 

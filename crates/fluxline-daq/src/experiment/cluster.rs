@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Experiment;
 use super::problem::Problem;
 use super::sink::{check_brokers, check_settings, check_topic};
+use super::{Build, Experiment};
+use crate::builder::WindowClock;
 
 /// The node name that builds events; every other name reads out.
 pub const BUILDER: &str = "builder";
@@ -169,7 +170,9 @@ impl Experiment {
             ));
         }
         if node.sources.is_empty() {
-            return wrong(format!("[node.{name}] has no sources; write at least one, or remove it."));
+            return wrong(format!(
+                "[node.{name}] has no sources; write at least one, or remove it."
+            ));
         }
         let names = || self.sources.iter().map(|source| source.name.as_str());
         for (at, source) in node.sources.iter().enumerate() {
@@ -182,7 +185,9 @@ impl Experiment {
                 ));
             }
             if node.sources[..at].contains(source) {
-                return wrong(format!("[node.{name}] names source `{source}` twice; write it once."));
+                return wrong(format!(
+                    "[node.{name}] names source `{source}` twice; write it once."
+                ));
             }
         }
         Ok(())
@@ -233,8 +238,20 @@ impl Experiment {
                 );
                 Err(Problem::at("source", text))
             }
+            (Some(file), None) if self.is_built_by_arrival() => {
+                let text = format!(
+                    "source `{}` reads a file: nodes read at different speeds, so windows by \
+                     arrival would miss packets; write window-clock = \"sensor\" below [events].",
+                    file.name
+                );
+                Err(Problem::at("events.build", text))
+            }
             _ => cluster.check().map_err(|problem| problem.below("cluster")),
         }
+    }
+
+    fn is_built_by_arrival(&self) -> bool {
+        self.events.build == Build::Window && self.events.window_clock == WindowClock::Arrival
     }
 
     /// Returns the numbers of the sources of a readout node, in the order of the experiment.

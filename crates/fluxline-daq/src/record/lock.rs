@@ -22,7 +22,7 @@ pub(super) fn lock(folder: &RunFolder) -> Result<Option<File>, Locked> {
 }
 
 /// Returns true when a recorder holds the lock.
-pub(super) fn is_recording(folder: &RunFolder) -> bool {
+pub fn is_recording(folder: &RunFolder) -> bool {
     let Ok(handle) = File::open(folder.path()) else { return false };
     matches!(handle.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

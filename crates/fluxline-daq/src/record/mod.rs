@@ -40,6 +40,7 @@ pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use integrity::{Integrity, RunEnd};
 pub use join::{Join, JoinReport, JoinedReader};
+pub use lock::is_recording;
 pub use reader::{
     BatchMark, Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable,
 };

@@ -19,6 +19,7 @@ use super::folder::{FolderError, RunFolder};
 use super::message::{MessageEncoder, PREFIX_BYTES, verified_message};
 use super::scan::{Bad, Scan, ScanFault, decode};
 use super::schema::event_column;
+use super::stream::read_stream;
 use super::writer::BUFFER_BYTES_MAX;
 
 /// The reason why a run cannot be read.
@@ -347,10 +348,27 @@ impl RecordedBatch {
         Ok(in_memory(rows)?.into_iter().map(recorded).collect())
     }
 
+    /// Reads a stream in memory that [`super::StreamEncoder`] made.
+    ///
+    /// # Errors
+    /// A clause about the first thing that is wrong; every byte is checked.
+    pub fn of_stream(stream: &[u8]) -> Result<RecordedBatch, String> {
+        let (number, record_batch) = read_stream(stream)?;
+        Ok(RecordedBatch { number, place: Place { file: 0, start: 0 }, record_batch })
+    }
+
     /// Returns its number in the run, from 0.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns the time at which its first event was closed; `None` without events.
+    #[must_use]
+    pub fn first_closed(&self) -> Option<Moment> {
+        let closed = self.record_batch.column(event_column::TIMES[2]);
+        let closed = closed.as_primitive::<TimestampNanosecondType>();
+        (!closed.is_empty()).then(|| moment(closed.value(0)))
     }
 
     /// Returns the mark by which it is read again.

@@ -29,7 +29,7 @@ use super::schema::{
 
 /// The longest metadata that is believed \[byte\]; ours has some 1300, and the schema the names of
 /// the formats.
-const METADATA_BYTES_MAX: usize = 1 << 16;
+pub(super) const METADATA_BYTES_MAX: usize = 1 << 16;
 /// The longest metadata of a batch that a search believes \[byte\]: bounds the search's cost.
 const SEARCH_METADATA_BYTES_MAX: usize = 1 << 12;
 /// The longest body that is believed \[byte\]: the recorder splits at 2 GiB per buffer.
@@ -291,14 +291,14 @@ enum Found {
     Broken,
 }
 
-struct BatchHead {
-    number: u64,
-    crc: u32,
-    body_bytes: u64,
+pub(super) struct BatchHead {
+    pub number: u64,
+    pub crc: u32,
+    pub body_bytes: u64,
 }
 
 impl BatchHead {
-    fn parse(message: &Message<'_>) -> Option<BatchHead> {
+    pub fn parse(message: &Message<'_>) -> Option<BatchHead> {
         message.header_as_record_batch()?;
         let number = metadata_value(message, KEY_BATCH)?.parse().ok()?;
         let crc = u32::from_str_radix(metadata_value(message, KEY_CRC)?, 16).ok()?;
@@ -307,14 +307,14 @@ impl BatchHead {
     }
 }
 
-fn metadata_length(prefix: &[u8], max: usize) -> Option<usize> {
+pub(super) fn metadata_length(prefix: &[u8], max: usize) -> Option<usize> {
     let (continuation, length) = prefix.split_first_chunk::<4>()?;
     let length = u32::from_le_bytes(*length.first_chunk()?) as usize;
     let sound = *continuation == CONTINUATION && length > 0 && length <= max;
     (sound && length.is_multiple_of(STEP)).then_some(length)
 }
 
-fn schema_metadata(message: &Message<'_>) -> Result<HashMap<String, String>, ScanFault> {
+pub(super) fn schema_metadata(message: &Message<'_>) -> Result<HashMap<String, String>, ScanFault> {
     let foreign = |reason: String| ScanFault::Foreign(reason);
     let schema = message
         .header_as_schema()

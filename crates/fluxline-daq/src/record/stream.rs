@@ -1,13 +1,19 @@
 //! Batches of events as Arrow IPC streams in memory: the bytes of a file with one batch.
 //!
-//! A record of a message broker is such a stream: every Arrow library reads it alone.
+//! A record of a message broker is such a stream: every Arrow library reads it alone. Streams may
+//! come from anybody: reading compares every length with the stream's size.
 
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::event::EventBatch;
 
 use super::columns::{Columns, RowFault, for_each_piece};
-use super::message::{END_OF_STREAM, MessageEncoder};
+use super::message::{END_OF_STREAM, MessageEncoder, PREFIX_BYTES, verified_message};
+use super::scan::{
+    BatchHead, METADATA_BYTES_MAX, ScanFault, decode, metadata_length, schema_metadata,
+};
 use super::schema::file_schema;
 use super::writer::{BUFFER_BYTES_MAX, WriteFault};
 
@@ -74,11 +80,45 @@ impl StreamEncoder {
     }
 }
 
+/// Reads a stream with one batch; returns the batch's number and rows.
+///
+/// Errors: a clause about the first thing that is wrong.
+pub(super) fn read_stream(stream: &[u8]) -> Result<(u64, RecordBatch), String> {
+    let broken = || "it is not a stream of events".to_owned();
+    let (mut schema, rest) = take_metadata(stream).ok_or_else(broken)?;
+    let message = verified_message(&mut schema).ok_or_else(broken)?;
+    schema_metadata(&message).map_err(|fault| match fault {
+        ScanFault::Foreign(reason) => reason,
+        ScanFault::Io(error) => error.to_string(),
+    })?;
+    let (mut metadata, rest) = take_metadata(rest).ok_or_else(broken)?;
+    let message = verified_message(&mut metadata).ok_or_else(broken)?;
+    let head = BatchHead::parse(&message).ok_or_else(broken)?;
+    let body_bytes = usize::try_from(head.body_bytes).map_err(|_| broken())?;
+    let (body, end) = rest.split_at_checked(body_bytes).ok_or_else(broken)?;
+    if end != END_OF_STREAM {
+        return Err(broken());
+    }
+    if crc_fast::crc32_iscsi(body) != head.crc {
+        return Err("the check sum of its batch is wrong".to_owned());
+    }
+    let rows = decode(&message, &Buffer::from(body));
+    let rows = rows.ok_or_else(|| "its batch does not have the columns of a run".to_owned())?;
+    Ok((head.number, rows))
+}
+
+/// Returns the metadata of the message at the start, and the bytes behind it.
+fn take_metadata(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let (prefix, rest) = bytes.split_at_checked(PREFIX_BYTES)?;
+    let (metadata, rest) = rest.split_at_checked(metadata_length(prefix, METADATA_BYTES_MAX)?)?;
+    Some((metadata.to_vec(), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::event::{EventRow, EventStatus, PacketRow};
-    use crate::record::{Recorder, RecorderConfig, RunFolder};
+    use crate::record::{RecordedBatch, Recorder, RecorderConfig, RunFolder};
     use fluxline_core::Moment;
 
     #[test]
@@ -123,5 +163,18 @@ mod tests {
         encoder.encode(&batch, 0, &mut stream).expect("encoded");
         assert_eq!(stream, file);
         assert!(stream.len() <= encoder.bytes_max(20, 20, 2000), "{}", stream.len());
+
+        let read = RecordedBatch::of_stream(&stream).expect("readable");
+        let mut rows = EventBatch::default();
+        read.append_to(&mut rows).expect("rows");
+        assert_eq!((read.number(), &rows), (0, &batch));
+        for cut in 0..stream.len() {
+            assert!(RecordedBatch::of_stream(&stream[..cut]).is_err(), "{cut}");
+        }
+        for at in 0..stream.len() {
+            let mut spoilt = stream.clone();
+            spoilt[at] ^= 0x10;
+            assert!(RecordedBatch::of_stream(&spoilt).is_err(), "byte {at}");
+        }
     }
 }

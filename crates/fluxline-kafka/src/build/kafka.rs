@@ -11,15 +11,18 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
-use rdkafka::producer::{
-    BaseProducer, BaseRecord, DefaultProducerContext, Producer, ThreadedProducer,
-};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use serde::{Deserialize, Serialize};
 
-use super::log::{Claim, Commit, Log, LogError, Stored};
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use super::commits::{CommitList, record_of};
+use super::deliveries::Deliveries;
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, record_bytes_of, wrong_settings,
+};
+use crate::reading::read_to_end;
 use crate::settings::Settings;
+use crate::sink::headers;
 
 /// Time for a claim or a commit, during which the broker may be away.
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);
@@ -33,9 +36,38 @@ pub struct KafkaLog {
     commits: String,
     run: u64,
     partitions: u32,
-    producer: ThreadedProducer<DefaultProducerContext>,
+    begins: Begins,
+    producer: ThreadedProducer<Deliveries>,
     readers: BTreeMap<u32, Reader>,
     owners: BTreeMap<u32, Owner>,
+    /// The topic of events and its number of partitions, where it was opened.
+    events: Option<(String, u32)>,
+}
+
+impl Owner {
+    /// Sends a record; waits while the client's memory is full.
+    fn send(&self, mut record: BaseRecord<'_, String, Vec<u8>>) -> Result<(), KafkaError> {
+        let began = Instant::now();
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                    if began.elapsed() < COMMIT_WITHIN =>
+                {
+                    record = back;
+                    self.producer.poll(Duration::from_millis(10));
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The offsets at which a run begins, for each partition; 0 where there are none.
+#[derive(Clone, Debug, Default)]
+struct Begins {
+    fragments: Vec<u64>,
+    commits: Vec<u64>,
 }
 
 /// A reader of one partition.
@@ -51,32 +83,20 @@ struct Owner {
     epoch: u64,
 }
 
-/// A commit as its topic keeps it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CommitRecord {
-    pub(crate) run: u64,
-    pub(crate) batch: u64,
-    pub(crate) covers: u64,
-    crc: u32,
-    pub(crate) events: u64,
-    pub(crate) packets: u64,
-    builder: String,
-}
-
 impl KafkaLog {
     /// Opens the log of a run on the topics `NAME.fragments` and `NAME.commits`.
     ///
     /// Errors: [`TopicError`]; the two topics must exist, with the same number of partitions.
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
-        let producer: ThreadedProducer<DefaultProducerContext> = config(settings)
+        let producer: ThreadedProducer<Deliveries> = config(settings)
             .set("enable.idempotence", "true")
             .set("linger.ms", "5")
             .set("batch.size", "1000000")
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
-            .create()
+            .create_with_context(Deliveries::default())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
         let found = check_topic(producer.client(), settings, &commits)?;
@@ -92,10 +112,38 @@ impl KafkaLog {
             commits,
             run,
             partitions: partitions as u32,
+            begins: Begins::default(),
             producer,
             readers: BTreeMap::new(),
             owners: BTreeMap::new(),
+            events: None,
         })
+    }
+
+    /// Opens the topic `NAME.events` for records with commits. Returns the largest record that its
+    /// brokers take \[byte\], at most `record_bytes`.
+    ///
+    /// Errors: [`TopicError`]; the topic must exist.
+    pub fn open_events(&mut self, name: &str, record_bytes: usize) -> Result<usize, TopicError> {
+        let topic = format!("{name}.events");
+        let partitions = check_topic(self.producer.client(), &self.settings, &topic)? as u32;
+        let most = record_bytes_of(&self.settings, &topic);
+        self.events = Some((topic, partitions.max(1)));
+        Ok(most.map_or(record_bytes, |most| record_bytes.min(most)))
+    }
+
+    /// Reads the run from these offsets on, one for each partition of either topic: earlier records
+    /// belong to earlier runs.
+    #[must_use]
+    pub fn begin_at(mut self, fragments: Vec<u64>, commits: Vec<u64>) -> KafkaLog {
+        self.begins = Begins { fragments, commits };
+        self
+    }
+
+    /// Returns the records that the brokers have acknowledged and refused since the log was opened.
+    #[must_use]
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::clone(self.producer.context())
     }
 
     /// Waits until the broker has all appended records.
@@ -132,47 +180,18 @@ impl KafkaLog {
     }
 
     /// Reads the committed batches of this run in a partition.
-    fn committed(&self, partition: u32) -> Result<Vec<Commit>, KafkaError> {
-        let consumer: BaseConsumer = config(&self.settings)
-            .set("group.id", "fluxline-commits")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("enable.partition.eof", "true")
-            .set("auto.offset.reset", "earliest")
-            .create()?;
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.commits, partition as i32, Offset::Beginning)?;
-        consumer.assign(&list)?;
-        let began = Instant::now();
-        let mut commits: Vec<Commit> = Vec::new();
-        loop {
-            match consumer.poll(Duration::from_millis(200)) {
-                Some(Ok(message)) => {
-                    let bytes = message.payload().unwrap_or_default();
-                    let record = serde_json::from_slice(bytes).ok();
-                    let of_run = |record: &CommitRecord| {
-                        record.run == self.run && record.batch == commits.len() as u64
-                    };
-                    if let Some(record) = record.filter(of_run) {
-                        commits.push(record.into_commit(partition));
-                    }
-                }
-                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(commits),
-                Some(Err(error)) => return Err(error),
-                None if began.elapsed() > COMMIT_WITHIN => {
-                    let code = RDKafkaErrorCode::OperationTimedOut;
-                    return Err(KafkaError::MessageConsumption(code));
-                }
-                None => {}
+    fn committed(&self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        let mut list = CommitList::new(self.run, partition);
+        let mut wrong = Ok(());
+        let start = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
+        let from = (partition, start);
+        read_to_end(&self.settings, &self.commits, from, |record| {
+            if wrong.is_ok() {
+                wrong = list.take(record.key, record.value);
             }
-        }
-    }
-}
-
-impl CommitRecord {
-    fn into_commit(self, partition: u32) -> Commit {
-        let CommitRecord { batch, covers, crc, events, packets, builder, .. } = self;
-        Commit { partition, batch, covers, crc, events, packets, builder }
+        })
+        .map_err(|error| away(&error))?;
+        wrong.map(|()| list.into_commits())
     }
 }
 
@@ -182,22 +201,19 @@ fn away(error: &KafkaError) -> LogError {
 
 /// Returns the meaning of an error of a transaction.
 fn of_transaction(partition: u32, error: &KafkaError) -> LogError {
-    match error.rdkafka_error_code() {
-        Some(
-            RDKafkaErrorCode::Fenced
-            | RDKafkaErrorCode::ProducerFenced
-            | RDKafkaErrorCode::InvalidProducerEpoch,
-        ) => LogError::Fenced { partition },
-        _ => match error {
-            KafkaError::Transaction(error) if error.is_fatal() => LogError::Fenced { partition },
-            _ => away(error),
-        },
+    match is_fenced(error) {
+        true => LogError::Fenced { partition },
+        false => away(error),
     }
 }
 
 impl Log for KafkaLog {
     fn partitions(&self) -> u32 {
         self.partitions
+    }
+
+    fn beginning(&self, partition: u32) -> u64 {
+        self.begins.fragments.get(partition as usize).copied().unwrap_or(0)
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
@@ -227,6 +243,8 @@ impl Log for KafkaLog {
         let name = format!("fluxline-{}-{}-{partition}", self.commits, self.run);
         let producer: BaseProducer = config(&self.settings)
             .set("transactional.id", &name)
+            .set("queue.buffering.max.kbytes", "65536")
+            .set("message.max.bytes", "8000000")
             .set("transaction.timeout.ms", COMMIT_WITHIN.as_millis().to_string())
             .create()
             .map_err(|error| away(&error))?;
@@ -234,7 +252,7 @@ impl Log for KafkaLog {
             .init_transactions(COMMIT_WITHIN)
             .map_err(|error| of_transaction(partition, &error))?;
         // The builder before is fenced now: the list of commits is complete.
-        let committed = self.committed(partition).map_err(|error| away(&error))?;
+        let committed = self.committed(partition)?;
         let epoch = self.owners.get(&partition).map_or(1, |owner| owner.epoch + 1);
         self.owners.insert(partition, Owner { producer, epoch });
         self.readers.remove(&partition);
@@ -242,25 +260,38 @@ impl Log for KafkaLog {
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
+        self.commit_with(claim, commit, &[])
+    }
+
+    fn commit_with(
+        &mut self,
+        claim: &Claim,
+        commit: Commit,
+        records: &[EventRecord],
+    ) -> Result<(), LogError> {
         let partition = claim.partition;
         let owner = self.owners.get(&partition).filter(|owner| owner.epoch == claim.epoch);
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
-        let record = CommitRecord {
-            run: self.run,
-            batch: commit.batch,
-            covers: commit.covers,
-            crc: commit.crc,
-            events: commit.events,
-            packets: commit.packets,
-            builder: commit.builder,
-        };
-        let payload = serde_json::to_vec(&record).unwrap_or_default();
-        let key = format!("{}/{partition}/{}", self.run, commit.batch);
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         owner.producer.begin_transaction().map_err(meaning)?;
+        if !records.is_empty() {
+            let events = self.events.as_ref();
+            let none = || LogError::Away("its topic of events was not opened".to_owned());
+            let (topic, partitions) = events.ok_or_else(none)?;
+            for record in records {
+                let headers = headers(record.content_type, record.events);
+                let record = BaseRecord::to(topic)
+                    .partition((partition % partitions) as i32)
+                    .key(&record.key)
+                    .payload(&record.value)
+                    .headers(headers);
+                owner.send(record).map_err(meaning)?;
+            }
+        }
+        let (key, payload) = record_of(self.run, &commit);
         let record =
             BaseRecord::to(&self.commits).partition(partition as i32).key(&key).payload(&payload);
-        owner.producer.send(record).map_err(|(error, _)| meaning(error))?;
+        owner.send(record).map_err(meaning)?;
         owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
     }
 }

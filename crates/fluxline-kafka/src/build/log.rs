@@ -40,6 +40,17 @@ pub enum LogError {
         /// The number now.
         found: u32,
     },
+    /// Two different commits of one batch are in the log.
+    #[error(
+        "partition {partition}: the log has two different commits of batch {batch}: another \
+        program writes to the topic of commits; let only builders write to it, and start a new run"
+    )]
+    Contradicts {
+        /// The partition.
+        partition: u32,
+        /// The batch.
+        batch: u64,
+    },
     /// The log is away for now.
     #[error("the log cannot be reached ({0}); check the brokers")]
     Away(String),
@@ -70,8 +81,23 @@ pub struct Commit {
     pub events: u64,
     /// Number of its packets.
     pub packets: u64,
+    /// Events that are larger than a record may be: they are not in the topic of events.
+    pub refused: u64,
     /// The builder that has it.
     pub builder: String,
+}
+
+/// A record for the topic of events, which becomes visible together with a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRecord {
+    /// Its key.
+    pub key: String,
+    /// The media type of its value.
+    pub content_type: &'static str,
+    /// Number of events in it.
+    pub events: u64,
+    /// Its value.
+    pub value: Vec<u8>,
 }
 
 /// The right to commit batches of a partition.
@@ -90,6 +116,11 @@ pub trait Log {
     /// Returns the number of partitions.
     fn partitions(&self) -> u32;
 
+    /// Returns the offset at which the run begins in a partition.
+    fn beginning(&self, _partition: u32) -> u64 {
+        0
+    }
+
     /// Appends a record. After an error the record may be there or not: append it again, readers
     /// take it once.
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError>;
@@ -106,6 +137,21 @@ pub trait Log {
     ///
     /// Errors: [`LogError::Fenced`] when the claim has ended; nothing is committed then.
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError>;
+
+    /// Commits a batch together with records of its events: readers see all of them, or nothing.
+    ///
+    /// Errors: as [`Log::commit`]; a log without a topic of events takes no records.
+    fn commit_with(
+        &mut self,
+        claim: &Claim,
+        commit: Commit,
+        records: &[EventRecord],
+    ) -> Result<(), LogError> {
+        match records.is_empty() {
+            true => self.commit(claim, commit),
+            false => Err(LogError::Away("it has no topic of events".to_owned())),
+        }
+    }
 }
 
 /// A log in memory, which several nodes and builders of a test share.
@@ -121,6 +167,7 @@ struct Partition {
     records: VecDeque<Arc<[u8]>>,
     epoch: u64,
     committed: Vec<Commit>,
+    events: Vec<EventRecord>,
 }
 
 impl MemoryLog {
@@ -144,6 +191,12 @@ impl MemoryLog {
     #[must_use]
     pub fn committed(&self, partition: u32) -> Vec<Commit> {
         self.lock().get(partition as usize).map_or(Vec::new(), |of| of.committed.clone())
+    }
+
+    /// Returns the records of events of a partition.
+    #[must_use]
+    pub fn events(&self, partition: u32) -> Vec<EventRecord> {
+        self.lock().get(partition as usize).map_or(Vec::new(), |of| of.events.clone())
     }
 
     /// Returns the offset behind the last record of a partition.
@@ -192,6 +245,15 @@ impl Log for MemoryLog {
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
+        self.commit_with(claim, commit, &[])
+    }
+
+    fn commit_with(
+        &mut self,
+        claim: &Claim,
+        commit: Commit,
+        records: &[EventRecord],
+    ) -> Result<(), LogError> {
         let mut list = self.lock();
         let partition = claim.partition;
         let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
@@ -200,6 +262,7 @@ impl Log for MemoryLog {
             return Err(LogError::Fenced { partition });
         }
         of.committed.push(commit);
+        of.events.extend_from_slice(records);
         Ok(())
     }
 }

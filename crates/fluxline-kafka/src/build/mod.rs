@@ -6,6 +6,9 @@
 //! the run, makes the same batches with the same numbers, and goes on behind the last committed one
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
+pub(crate) mod commits;
+#[cfg(feature = "client")]
+pub mod deliveries;
 mod edge;
 pub mod entry;
 pub mod files;
@@ -14,11 +17,14 @@ pub mod kafka;
 pub mod log;
 pub mod node;
 pub mod partition;
+pub mod topic;
 pub mod worker;
 
+pub use crate::gather::{GatherError, Gathered, gather};
 pub use entry::RecordHead;
-pub use files::{GatherError, Gathered, RunFolders, gather};
-pub use log::{Claim, Commit, Log, LogError, MemoryLog, Stored};
+pub use files::RunFolders;
+pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
 pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
-pub use worker::{Output, RunPlan, Step, WorkError, Worker};
+pub use topic::{Outputs, TopicConfig, TopicOutput};
+pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

@@ -343,6 +343,19 @@ impl ReadoutNode {
         Ok(())
     }
 
+    /// Returns true while records that wait for the log fill less than half of the memory. The rest
+    /// is for packets that are being taken.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.waiting_bytes * 2 < self.config.memory_bytes
+    }
+
+    /// Returns true when the log has taken all records.
+    #[must_use]
+    pub fn is_handed_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> NodeCounts {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
 
 use super::entry::{Entry, Passed, RecordHead, read_record};
@@ -73,6 +74,8 @@ struct Node {
     start: u32,
     mark: Moment,
     ended: bool,
+    /// It reads files: its packets move its clock, and events wait for it.
+    reads_files: bool,
     /// Numbers of its sources here, by its own numbers.
     sources: Vec<Option<u32>>,
     /// Numbers of its inputs here, by its own numbers.
@@ -131,6 +134,29 @@ impl PartitionBuilder {
         }
     }
 
+    /// Begins with the record at `offset`, the first one of the run.
+    #[must_use]
+    pub fn begin_at(mut self, offset: u64) -> PartitionBuilder {
+        self.next_offset = offset;
+        self
+    }
+
+    /// Declares that an input of a node reads files with times: no event closes before the input
+    /// has passed it or the node has ended, however far ahead other nodes are.
+    pub fn read_on_demand(&mut self, node: u16, input: u16) {
+        let of = self.nodes.entry(node).or_default();
+        of.reads_files = true;
+        if of.inputs.contains_key(&input) {
+            return;
+        }
+        of.inputs.insert(input, self.inputs);
+        self.builder.note_backlog(self.inputs, true);
+        if self.builder.has_common_order() {
+            self.builder.read_on_demand(self.inputs, Times::Captured);
+        }
+        self.inputs += 1;
+    }
+
     /// Takes the record at `offset`; returns a batch when one is due.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<OutputBatch> {
         self.next_offset = offset + 1;
@@ -168,6 +194,12 @@ impl PartitionBuilder {
     #[must_use]
     pub fn next_offset(&self) -> u64 {
         self.next_offset
+    }
+
+    /// Returns the number of the next batch.
+    #[must_use]
+    pub fn next_batch(&self) -> u64 {
+        self.next_batch
     }
 
     /// Returns the counts so far.
@@ -254,7 +286,9 @@ impl PartitionBuilder {
         }
         if head.start > node.start {
             // A node that starts again numbers its sources and records anew.
-            *node = Node { start: head.start, mark: node.mark, ..Node::default() };
+            let (inputs, reads_files) = (std::mem::take(&mut node.inputs), node.reads_files);
+            let mark = node.mark;
+            *node = Node { start: head.start, mark, inputs, reads_files, ..Node::default() };
         }
         self.counts.missing = self.counts.missing.saturating_add(missing);
         true
@@ -347,7 +381,8 @@ impl PartitionBuilder {
         self.now = self.now.max(head.mark);
         let now = self.now;
         for node in self.nodes.values() {
-            let waits = !node.ended && now.since(node.mark) < NODE_DEAD_AFTER && node.mark < now;
+            let is_behind = now.since(node.mark) < NODE_DEAD_AFTER && node.mark < now;
+            let waits = !node.ended && (node.reads_files || is_behind);
             node.inputs.values().for_each(|input| self.builder.note_backlog(*input, waits));
         }
         if head.is_end {

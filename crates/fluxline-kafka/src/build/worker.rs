@@ -2,12 +2,13 @@
 //!
 //! A batch is written first and committed then. After a death between the two, the batch is in the
 //! output without a commit; the next builder makes the same batch again and commits it. Readers
-//! take committed batches, each by its number, so no event is lost or doubled.
+//! take committed batches, each by its number, so no event is lost or doubled. Records for the
+//! topic of events become visible with the commit, in one transaction.
 
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;
 
-use super::log::{Claim, Commit, Log, LogError};
+use super::log::{Claim, Commit, EventRecord, Log, LogError};
 use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
 
 /// The place that batches are written to.
@@ -19,6 +20,27 @@ pub trait Output {
         sources: &[BuiltSource],
         batch: &OutputBatch,
     ) -> Result<(), String>;
+
+    /// Returns the records of a batch that become visible together with its commit; none by
+    /// default.
+    fn publish(
+        &mut self,
+        partition: u32,
+        sources: &[BuiltSource],
+        batch: &OutputBatch,
+    ) -> Result<Published, String> {
+        let _ = (partition, sources, batch);
+        Ok(Published::default())
+    }
+}
+
+/// The records of a batch for the topic of events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// The records.
+    pub records: Vec<EventRecord>,
+    /// Events that are larger than a record may be: they are in none.
+    pub refused: u64,
 }
 
 /// The reason why a builder stopped.
@@ -40,10 +62,22 @@ pub enum WorkError {
         /// The system's message.
         reason: String,
     },
+    /// The log has a commit of a batch that the run does not have.
+    #[error(
+        "partition {partition}: batch {batch} is committed, and the records of the run do not \
+        give it: another program wrote to the topic of commits; let only builders write to it"
+    )]
+    Unmade {
+        /// The partition.
+        partition: u32,
+        /// The first such batch.
+        batch: u64,
+    },
     /// The records give another batch than the committed one.
     #[error(
         "partition {partition}: batch {batch} differs from the committed one: the experiment \
-        file or the program changed during the run; start the builder of the run's beginning"
+        file or the program changed during the run (start the builder of the run's beginning), or \
+        another program wrote to the topic of commits"
     )]
     Differs {
         /// The partition.
@@ -103,13 +137,20 @@ impl Worker {
             return Err(LogError::PartitionsChanged { expected, found }.into());
         }
         let claim = log.claim(partition, name)?;
+        let beginning = log.beginning(partition);
+        let builder = PartitionBuilder::new(plan.run, plan.nodes, plan.builder.clone());
         Ok(Worker {
             name: name.to_owned(),
             claim,
-            builder: PartitionBuilder::new(plan.run, plan.nodes, plan.builder.clone()),
+            builder: builder.begin_at(beginning),
             encoder: StreamEncoder::new(&plan.name, &[]),
             stream: Vec::new(),
         })
+    }
+
+    /// Makes events wait for inputs that read files: for each, the node and its number there.
+    pub fn read_on_demand(&mut self, inputs: &[(u16, u16)]) {
+        inputs.iter().for_each(|(node, input)| self.builder.read_on_demand(*node, *input));
     }
 
     /// Takes one record, and writes and commits the batch that it completes.
@@ -129,6 +170,9 @@ impl Worker {
         if let Some(batch) = self.builder.take(record.offset, &record.bytes) {
             self.put(log, output, &batch)?;
         }
+        if self.builder.is_ended() {
+            self.check_end()?;
+        }
         Ok(Step::Worked)
     }
 
@@ -138,6 +182,15 @@ impl Worker {
         &self.builder
     }
 
+    /// Checks that no batch is committed behind the last one of the run.
+    fn check_end(&self) -> Result<(), WorkError> {
+        let last = self.builder.next_batch();
+        match self.claim.committed.last().filter(|commit| commit.batch >= last) {
+            None => Ok(()),
+            Some(_) => Err(WorkError::Unmade { partition: self.claim.partition, batch: last }),
+        }
+    }
+
     fn put(
         &mut self,
         log: &mut impl Log,
@@ -145,16 +198,19 @@ impl Worker {
         batch: &OutputBatch,
     ) -> Result<(), WorkError> {
         let partition = self.claim.partition;
-        let commit = self.commit_of(batch)?;
+        let mut commit = self.commit_of(batch)?;
         if let Some(committed) = self.claim.committed.get(batch.number as usize) {
             let is_same = committed.crc == commit.crc && committed.covers == commit.covers;
             let differs = WorkError::Differs { partition, batch: batch.number };
             return if is_same { Ok(()) } else { Err(differs) };
         }
-        output
-            .write(partition, self.builder.sources(), batch)
+        let sources = self.builder.sources();
+        let published = output
+            .write(partition, sources, batch)
+            .and_then(|()| output.publish(partition, sources, batch))
             .map_err(|reason| WorkError::Output { partition, batch: batch.number, reason })?;
-        Ok(log.commit(&self.claim, commit)?)
+        commit.refused = published.refused;
+        Ok(log.commit_with(&self.claim, commit, &published.records)?)
     }
 
     fn commit_of(&mut self, batch: &OutputBatch) -> Result<Commit, WorkError> {
@@ -169,6 +225,7 @@ impl Worker {
             crc: crc_fast::crc32_iscsi(&self.stream),
             events: batch.events.events.len() as u64,
             packets: batch.events.packets.len() as u64,
+            refused: 0,
             builder: self.name.clone(),
         })
     }

@@ -282,7 +282,8 @@ impl ControlState {
     fn refuse(&self, join: &Join, broker_ms: i64) -> Option<JoinRefusal> {
         let host = join.host.clone();
         let ahead_ms = ((join.at_ns / 1_000_000) as i64).saturating_sub(broker_ms);
-        if ahead_ms.saturating_abs() > CLOCK_MS_MAX && !join.reads_files {
+        let has_time = join.role == Role::Readout && !join.reads_files;
+        if has_time && ahead_ms.saturating_abs() > CLOCK_MS_MAX {
             return Some(JoinRefusal::Clock { host, ahead_ms });
         }
         let run = self.open_run()?;

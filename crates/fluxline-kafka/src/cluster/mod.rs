@@ -5,18 +5,38 @@
 //! readout node to a partition, and for all together. docs/adr/0035 has the reasons.
 
 pub mod block;
+#[cfg(feature = "client")]
+pub mod builder;
 pub mod control;
+#[cfg(feature = "client")]
+pub mod control_log;
 mod counts;
+pub mod digest;
 mod document;
 mod edges;
+#[cfg(feature = "client")]
+mod group;
 mod laws;
 mod ledger;
+pub mod liveness;
 mod observed;
+#[cfg(feature = "client")]
+mod partition_thread;
+#[cfg(feature = "client")]
+mod peers;
 mod places;
 #[cfg(feature = "client")]
 mod publish;
+#[cfg(feature = "client")]
+pub mod readout;
 pub mod record;
+#[cfg(feature = "client")]
+pub mod session;
 mod table;
+#[cfg(feature = "client")]
+mod taker;
+#[cfg(feature = "client")]
+pub mod topics;
 mod verdict;
 #[cfg(feature = "client")]
 mod watch;

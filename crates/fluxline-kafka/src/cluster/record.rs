@@ -193,7 +193,9 @@ mod tests {
             "{\"version\":2,\"type\":\"stop\",\"run\":7}".to_owned(),
             "{\"version\":1,\"type\":\"stop\",\"run\":-7}".to_owned(),
             "{\"version\":1,\"type\":\"explode\"}".to_owned(),
-            format!("{{\"version\":1,\"type\":\"note\",\"run\":7,\"at_ns\":1,\"text\":\"{long}\"}}"),
+            format!(
+                "{{\"version\":1,\"type\":\"note\",\"run\":7,\"at_ns\":1,\"text\":\"{long}\"}}"
+            ),
             "{\"version\":1,\"type\":\"begin\",\"run\":1,\"digest\":\"x\",\"readouts\":[\"a\"],\
              \"fragments\":[1],\"commits\":[],\"at_ns\":1}"
                 .to_owned(),

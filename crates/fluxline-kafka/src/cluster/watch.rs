@@ -16,7 +16,7 @@ use super::control::ControlState;
 use super::ledger::ClusterLedger;
 use super::observed::{Committed, Observed, Seen};
 use crate::build::LogError;
-use crate::build::kafka::CommitRecord;
+use crate::build::commits::read_commit;
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::settings::Settings;
 
@@ -206,19 +206,19 @@ impl LedgerReader {
             Some(_) => {}
         })?;
         self.commits.read(limit, |message| {
-            let record = serde_json::from_slice::<CommitRecord>(message.payload().unwrap_or(b""));
             let partition = message.partition() as u32;
-            match record {
-                Ok(record) if record.run == *run => {
+            let (key, value) = (message.key().unwrap_or_default(), message.payload());
+            match read_commit(partition, key, value.unwrap_or_default()) {
+                Some((of_run, commit)) if of_run == *run => {
                     let of = committed.entry(partition).or_default();
-                    if record.batch == of.total().batches {
-                        of.add(record.events, record.packets, record.covers);
+                    if commit.batch == of.total().batches {
+                        of.add(commit.events, commit.packets, commit.covers);
                     } else {
                         *foreign += 1;
                     }
                 }
-                Ok(_) => {}
-                Err(_) => *foreign += 1,
+                Some(_) => {}
+                None => *foreign += 1,
             }
         })
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 fn script() -> PathBuf {
@@ -37,10 +38,34 @@ pub struct Broker {
 
 impl Broker {
     pub fn start() -> Broker {
+        Broker::start_with("")
+    }
+
+    /// A broker with TLS and the user daq, whose password is `secret`; `inner` is the address
+    /// without.
+    pub fn start_with_tls() -> Broker {
+        Broker::start_with("tls")
+    }
+
+    fn start_with(security: &str) -> Broker {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().expect("a folder");
-        let address = broker_sh(&["start", &folder.path().display().to_string()]);
+        let path = folder.path().display().to_string();
+        let arguments: Vec<&str> =
+            ["start", &path, security].into_iter().filter(|it| !it.is_empty()).collect();
+        let address = broker_sh(&arguments);
+        let address = address.lines().last().unwrap_or_default().to_owned();
         Broker { _alone: alone, folder, address }
+    }
+
+    /// Returns the address without security of a broker with TLS.
+    pub fn inner(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("inner")).expect("inner").trim().to_owned()
+    }
+
+    /// Returns the path of a file of the broker.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     fn path(&self) -> String {
@@ -49,10 +74,46 @@ impl Broker {
 
     pub fn create_topic(&self, topic: &str, partitions: u32, configs: &[&str]) {
         let partitions = partitions.to_string();
-        let mut arguments = vec!["tool", "topics", "--bootstrap-server", &self.address];
+        let inner = std::fs::read_to_string(self.folder.path().join("inner"));
+        let address = inner.map_or(self.address.clone(), |inner| inner.trim().to_owned());
+        let mut arguments = vec!["tool", "topics", "--bootstrap-server", &address];
         arguments.extend(["--create", "--topic", topic, "--partitions", &partitions]);
         configs.iter().for_each(|config| arguments.extend(["--config", config]));
         broker_sh(&arguments);
+    }
+
+    /// Puts a record into a partition, as another program would.
+    pub fn put(&self, topic: &str, partition: u32, key: Option<&str>, value: &[u8]) {
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &self.address).create().expect("it");
+        let mut record = BaseRecord::to(topic).partition(partition as i32).payload(value);
+        if let Some(key) = key {
+            record = record.key(key);
+        }
+        producer.send(record).map_err(|(error, _)| error).expect("sent");
+        producer.flush(Duration::from_secs(30)).expect("acknowledged");
+    }
+
+    /// Removes the records of a partition before `offset`, as retention does.
+    pub fn delete_records(&self, topic: &str, partition: u32, offset: u64) {
+        let file = self.folder.path().join("delete.json");
+        let text = format!(
+            "{{\"partitions\":[{{\"topic\":\"{topic}\",\"partition\":{partition},\
+             \"offset\":{offset}}}],\"version\":1}}"
+        );
+        std::fs::write(&file, text).expect("written");
+        let file = file.display().to_string();
+        let address = ["tool", "delete-records", "--bootstrap-server", &self.address];
+        let said = broker_sh(&[&address[..], &["--offset-json-file", &file]].concat());
+        assert!(said.contains("low_watermark"), "{said}");
+    }
+
+    /// Gives a topic more partitions.
+    pub fn add_partitions(&self, topic: &str, partitions: u32) {
+        let partitions = partitions.to_string();
+        let address = ["tool", "topics", "--bootstrap-server", &self.address];
+        let more = ["--alter", "--topic", topic, "--partitions", &partitions];
+        broker_sh(&[&address[..], &more].concat());
     }
 
     /// Kills it as a power cut does; the data stays.

@@ -1,0 +1,122 @@
+//! The control topic: reads its records into the state of the cluster, and appends new ones.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::control::ControlState;
+use super::record::ControlRecord;
+use crate::build::LogError;
+use crate::build::deliveries::Deliveries;
+use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::settings::Settings;
+
+/// Time for the brokers to take a record, and for the first read.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
+/// The control topic of a cluster.
+pub struct ControlLog {
+    topic: String,
+    consumer: BaseConsumer,
+    producer: BaseProducer<Deliveries>,
+    state: ControlState,
+    /// The records that were there at the last look were read.
+    at_end: bool,
+}
+
+impl ControlLog {
+    /// Opens the topic `CLUSTER.control`, and reads all its records.
+    ///
+    /// Errors: [`TopicError`]; the topic must exist.
+    pub fn open(settings: &Settings, cluster: &str) -> Result<ControlLog, TopicError> {
+        let topic = format!("{cluster}.control");
+        let producer: BaseProducer<Deliveries> = config(settings)
+            .set("enable.idempotence", "true")
+            .set("message.timeout.ms", ANSWERED_WITHIN.as_millis().to_string())
+            .create_with_context(Deliveries::default())
+            .map_err(|error| wrong_settings(&error))?;
+        let partitions = check_topic(producer.client(), settings, &topic)?;
+        if partitions != 1 {
+            return Err(TopicError::Partitions { topic, found: partitions, needed: 1 });
+        }
+        let consumer: BaseConsumer = config(settings)
+            .set("group.id", "fluxline-control")
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("auto.offset.reset", "earliest")
+            .create()
+            .map_err(|error| wrong_settings(&error))?;
+        let mut list = TopicPartitionList::new();
+        let added = list.add_partition_offset(&topic, 0, Offset::Beginning);
+        added.map_err(|error| wrong_settings(&error))?;
+        consumer.assign(&list).map_err(|error| wrong_settings(&error))?;
+        let state = ControlState::default();
+        let mut log = ControlLog { topic, consumer, producer, state, at_end: false };
+        let limit = Instant::now() + ANSWERED_WITHIN;
+        while !log.at_end {
+            log.read(Duration::from_millis(100));
+            if Instant::now() >= limit {
+                let reason = format!("topic `{}` cannot be read", log.topic);
+                return Err(TopicError::NoBroker { brokers: settings.brokers.clone(), reason });
+            }
+        }
+        Ok(log)
+    }
+
+    /// Returns the state of the cluster.
+    #[must_use]
+    pub fn state(&self) -> &ControlState {
+        &self.state
+    }
+
+    /// Reads the records that came; waits for one, at most `within`. While the brokers are away,
+    /// nothing comes.
+    pub fn read(&mut self, within: Duration) {
+        let limit = Instant::now() + within;
+        loop {
+            let rest = limit.saturating_duration_since(Instant::now());
+            match self.consumer.poll(rest.min(Duration::from_millis(100))) {
+                Some(Ok(message)) => {
+                    self.at_end = false;
+                    let broker_ms = message.timestamp().to_millis().unwrap_or_default();
+                    self.state.apply(message.payload().unwrap_or_default(), broker_ms);
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    self.at_end = true;
+                    return;
+                }
+                Some(Err(_)) | None => {}
+            }
+            if Instant::now() >= limit {
+                return;
+            }
+        }
+    }
+
+    /// Appends a record, waits until the brokers have it, and reads it.
+    ///
+    /// Errors: [`LogError::Away`]; the record may be there or not.
+    pub fn append(&mut self, record: &ControlRecord) -> Result<(), LogError> {
+        let away = |error: &KafkaError| LogError::Away(error.to_string());
+        let before = self.producer.context().acknowledged();
+        let bytes = record.to_bytes();
+        let message = BaseRecord::<(), [u8]>::to(&self.topic).partition(0).payload(&bytes);
+        self.producer.send(message).map_err(|(error, _)| away(&error))?;
+        self.producer.flush(ANSWERED_WITHIN).map_err(|error| away(&error))?;
+        if self.producer.context().acknowledged() == before {
+            let reason = self.producer.context().reason();
+            return Err(LogError::Away(reason.unwrap_or_else(|| "no answer".to_owned())));
+        }
+        // Its own record is behind the end that was read.
+        self.at_end = false;
+        let limit = Instant::now() + ANSWERED_WITHIN;
+        while !self.at_end && Instant::now() < limit {
+            self.read(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Watches the other nodes of a run in a thread of its own, by their blocks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fluxline::clock;
+
+use super::block::Role;
+use super::control::{ControlState, RunRecord};
+use super::liveness::{Expected, Liveness, Sign};
+use super::record::Join;
+use super::watch::LedgerReader;
+use crate::settings::Settings;
+
+/// Time for the first look at the ledger.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The blocks that were seen last.
+#[derive(Default)]
+struct Sight {
+    signs: Vec<Sign>,
+    /// Number of looks.
+    looks: u64,
+    /// The last look saw nothing: the brokers are away.
+    is_blind: bool,
+}
+
+/// Watches the other nodes of a run.
+pub struct Peers {
+    sight: Arc<Mutex<Sight>>,
+    over: Arc<AtomicBool>,
+    liveness: Liveness,
+    looks: u64,
+    /// Names of the processes that were seen, for sentences.
+    names: BTreeMap<u64, Join>,
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Peers {
+    /// Begins to watch the nodes of a run.
+    #[must_use]
+    pub fn watch(settings: &Settings, cluster: &str, run: u64) -> Peers {
+        let (sight, over) =
+            (Arc::new(Mutex::new(Sight::default())), Arc::new(AtomicBool::new(false)));
+        let (settings, cluster) = (settings.clone(), cluster.to_owned());
+        let (shared, ended) = (Arc::clone(&sight), Arc::clone(&over));
+        std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                match LedgerReader::open(&settings, &cluster, Some(run), FIRST_LOOK) {
+                    Ok(reader) => look_on(reader, &shared, &ended),
+                    Err(_) => std::thread::sleep(LOOK),
+                }
+            }
+        });
+        Peers { sight, over, liveness: Liveness::default(), looks: 0, names: BTreeMap::new() }
+    }
+
+    /// Returns the sentences about nodes that died or came back since the last call. `own` is this
+    /// process, `address` the cluster's as `kafka://BROKERS/NAME`.
+    pub fn news(&mut self, state: &ControlState, own: u64, address: &str) -> Vec<String> {
+        let Some(run) = state.open_run() else { return Vec::new() };
+        let sight = self.sight.lock().unwrap_or_else(PoisonError::into_inner);
+        if sight.looks == self.looks {
+            return Vec::new();
+        }
+        self.looks = sight.looks;
+        let now = clock::monotonic();
+        if sight.is_blind {
+            self.liveness.was_blind(now);
+            return Vec::new();
+        }
+        let signs = sight.signs.clone();
+        drop(sight);
+        let members: Vec<&Join> =
+            state.members().filter(|member| member.incarnation != own).collect();
+        for member in &members {
+            self.names.insert(member.incarnation, (*member).clone());
+        }
+        let expected: Vec<Expected> = members.iter().map(|member| expected(member, run)).collect();
+        let changes = self.liveness.observe(&expected, &signs, now);
+        let sentences = changes.iter().filter_map(|change| {
+            let member = self.names.get(&change.incarnation)?;
+            Some(sentence(member, change.is_dead, address))
+        });
+        sentences.collect()
+    }
+}
+
+fn look_on(mut reader: LedgerReader, shared: &Mutex<Sight>, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        let is_blind = reader.look(LOOK).is_err();
+        let signs = reader.observed().blocks.into_iter().map(|seen| Sign {
+            incarnation: seen.block.incarnation,
+            sequence: seen.block.sequence,
+            is_final: seen.block.state.is_final(),
+        });
+        let mut sight = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        sight.signs = signs.collect();
+        sight.is_blind = is_blind;
+        sight.looks += 1;
+    }
+}
+
+/// Returns the process that a member of the cluster should be.
+pub fn expected(member: &Join, run: &RunRecord) -> Expected {
+    let readout = run.readouts.get(&member.node).filter(|_| member.role == Role::Readout);
+    let ended = readout.is_some_and(|its| its.ended || its.incarnation != member.incarnation);
+    Expected { incarnation: member.incarnation, ended }
+}
+
+fn sentence(member: &Join, is_dead: bool, address: &str) -> String {
+    let Join { node, id, host, pid, role, .. } = member;
+    match (role, is_dead) {
+        (Role::Readout, true) => format!(
+            "node `{node}` (process {pid} on {host}) has been silent for 3 s: start it again with \
+             the same command, or end its part of the run with `fluxline ctl {address} end {node}`"
+        ),
+        (Role::Builder, true) => format!(
+            "builder `{id}` (process {pid} on {host}) has been silent for 3 s: other builders take \
+             its partitions over"
+        ),
+        (Role::Readout, false) => format!("node `{node}` (process {pid} on {host}) is back"),
+        (Role::Builder, false) => format!("builder `{id}` (process {pid} on {host}) is back"),
+    }
+}

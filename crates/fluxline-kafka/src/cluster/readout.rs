@@ -1,0 +1,182 @@
+//! The readout process: packets of its sources in, records for the builders out.
+
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use fluxline_core::Span;
+use fluxline_daq::counters::InputCounters;
+use fluxline_run::{EndedInputs, Inputs, builder_config, start_inputs, try_links};
+
+use super::block::{NodeBlock, NodeState, ReadoutBlock};
+use super::control::RunRecord;
+use super::record::ControlRecord;
+use super::session::{NodeError, NodeSetup, Session};
+use super::taker::{NodeTaker, SharedCounts};
+use crate::build::kafka::KafkaLog;
+use crate::build::{Log, LogError, NodeConfig, ReadoutNode};
+
+/// Size at which a record is sent \[byte\].
+const RECORD_BYTES: usize = 512 << 10;
+/// Age at which records are sent, with the low-water mark.
+const RECORD_AGE: Span = Span::from_ms(50);
+/// Time between two looks at the control topic.
+const LOOK: Duration = Duration::from_millis(50);
+/// Time between two sentences about brokers that are away.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// The end of a readout node's part in a run.
+#[derive(Clone, Debug)]
+pub struct ReadoutReport {
+    /// The node's last block of counts.
+    pub block: NodeBlock,
+    /// Inputs that ended before the run did, a sentence each.
+    pub faults: Vec<String>,
+}
+
+/// Runs a readout node through one run. `None`: the user stopped it before a run began.
+///
+/// Errors: [`NodeError`].
+pub fn read_out(setup: NodeSetup) -> Result<Option<ReadoutReport>, NodeError> {
+    let mut session = Session::join(setup)?;
+    let sources = session.experiment.sources_of(&session.join.node);
+    try_links(&session.experiment, &session.loaded, &sources)?;
+    let Some(run) = session.wait_for_run()? else { return Ok(None) };
+    let mut part = Part::begin(&mut session, &run, &sources)?;
+    part.work(&mut session)?;
+    part.end(&mut session).map(Some)
+}
+
+/// A readout node's part in a run.
+struct Part {
+    run: u64,
+    start: u32,
+    inputs: Inputs<NodeTaker>,
+    counts: SharedCounts,
+}
+
+impl Part {
+    fn begin(session: &mut Session, run: &RunRecord, sources: &[usize]) -> Result<Part, NodeError> {
+        let name = session.join.node.clone();
+        let number = run.number();
+        let log = KafkaLog::open(&session.settings, &session.cluster.name, number)?;
+        let (expected, found) = (run.partitions(), log.partitions());
+        if expected != found {
+            return Err(LogError::PartitionsChanged { expected, found }.into());
+        }
+        let start = run.readouts.get(&name).map_or(0, |readout| readout.start);
+        let config = NodeConfig {
+            run: number,
+            node: run.number_of(&name).unwrap_or_default(),
+            start,
+            mode: builder_config(&session.experiment, &session.loaded)?.mode,
+            record_bytes: RECORD_BYTES,
+            record_age: RECORD_AGE,
+            memory_bytes: session.cluster.memory_bytes as usize,
+        };
+        // All inputs of the experiment, so that labels and keys are those of one machine.
+        let pairs = session.experiment.sources.iter().zip(&session.loaded);
+        let inputs = pairs.map(|(source, of)| (source.name.clone(), of.description.clone()));
+        let node = ReadoutNode::new(config, inputs.collect(), found);
+        let count = session.experiment.sources.len();
+        let taker = NodeTaker::new(node, log, count, session.join.reads_files);
+        let counts = taker.counts();
+        let (experiment, loaded) = (&session.experiment, &session.loaded);
+        let inputs = start_inputs(experiment, loaded, sources, taker, &session.stop)?;
+        let again = match start {
+            0 => String::new(),
+            start => format!(", start {start} of this node"),
+        };
+        session.say(&format!("run {number} goes on: node `{name}` reads out{again}"));
+        for input in inputs.plan() {
+            let on = if input.listens.is_empty() { "" } else { " on " };
+            session.say(&format!("source {}{on}{}", input.name, input.listens.join(", ")));
+            if let Some(key) = input.drawn_key {
+                session.say(&format!("key {key}, drawn for this run: give it to the producer"));
+            }
+        }
+        Ok(Part { run: number, start, inputs, counts })
+    }
+
+    /// Reads out until the inputs end, the run is stopped, or the user stops the node.
+    fn work(&mut self, session: &mut Session) -> Result<(), NodeError> {
+        let mut noted = 0;
+        while !self.inputs.is_finished() {
+            if let Err(error) = session.poll(LOOK).and_then(|()| self.check(session)) {
+                self.inputs.stop();
+                return Err(error);
+            }
+            let notes = self.inputs.notes(noted);
+            noted += notes.len();
+            notes.iter().for_each(|note| session.say(&format!("note: {note}")));
+            self.publish(session);
+        }
+        Ok(())
+    }
+
+    /// Follows the run's state.
+    fn check(&self, session: &Session) -> Result<(), NodeError> {
+        let Some(run) = session.state().run(self.run) else { return Ok(()) };
+        if run.stopped {
+            self.inputs.stop();
+        }
+        let readout = run.readouts.get(&session.join.node);
+        if run.is_over() || readout.is_some_and(|its| its.ended) {
+            let (node, run) = (session.join.node.clone(), self.run);
+            return Err(NodeError::EndedByOperator { node, run });
+        }
+        Ok(())
+    }
+
+    fn publish(&self, session: &mut Session) {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (run, start) = (self.run, self.start);
+        session.publish(|block| {
+            (block.run, block.start, block.readout) = (run, start, Some(counts));
+        });
+    }
+
+    /// Waits until the brokers have all records, then leaves the run.
+    fn end(self, session: &mut Session) -> Result<ReadoutReport, NodeError> {
+        let Part { run, start, inputs, counts } = self;
+        let EndedInputs { mut taker, inputs, faults } = inputs.wait()?;
+        let mut said = Instant::now();
+        while !(taker.hand_over() && taker.log().flush(Duration::from_millis(200)).is_ok()) {
+            session.poll(Duration::ZERO)?;
+            if said.elapsed() >= SAY_EVERY {
+                said = Instant::now();
+                session.say(
+                    "the brokers have not taken the last records yet; a second Ctrl-C gives the \
+                     records up",
+                );
+            }
+        }
+        let mut total = InputCounters::default();
+        for input in inputs {
+            let mut counters = input.counters;
+            if input.filled_elsewhere {
+                (counters.datagrams, counters.bytes) = taker.taken(input.number);
+            }
+            total.merge(&counters);
+        }
+        taker.publish();
+        let refused = taker.log().deliveries();
+        let mut block = session.empty_block(NodeState::Ended);
+        let mut readout: ReadoutBlock =
+            counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        total.truncated += readout.counters.truncated;
+        readout.counters.set_inputs(&total);
+        (block.run, block.start, block.readout) = (run, start, Some(readout));
+        let error = (refused.refused() > 0).then(|| NodeError::RecordsRefused {
+            records: refused.refused(),
+            topic: session.cluster.topic("fragments"),
+            reason: refused.reason().unwrap_or_default(),
+        });
+        if let Some(error) = &error {
+            (block.state, block.sentence) = (NodeState::Failed, error.to_string());
+        }
+        let (node, incarnation) = (session.join.node.clone(), session.join.incarnation);
+        session.control.append(&ControlRecord::Finished { run, node, incarnation })?;
+        session.publish_last(&mut block)?;
+        error.map_or(Ok(ReadoutReport { block, faults }), Err)
+    }
+}

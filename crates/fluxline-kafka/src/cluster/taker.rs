@@ -1,0 +1,154 @@
+//! Takes the packets of a readout node's inputs, and hands their records to the log.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fluxline_core::{Datagram, Moment, Span};
+use fluxline_run::PacketTaker;
+
+use super::block::ReadoutBlock;
+use crate::build::kafka::KafkaLog;
+use crate::build::{Log, ReadoutNode};
+
+/// Time between two publications of counts.
+const PUBLISH_EVERY: Span = Span::from_ms(250);
+
+/// Counts that the node's own thread reads.
+pub type SharedCounts = Arc<Mutex<ReadoutBlock>>;
+
+/// An input that may have packets which were not taken yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Backlog {
+    /// Arrival of the newest packet taken.
+    newest: Moment,
+    has_unread: bool,
+    datagrams: u64,
+    bytes: u64,
+    truncated: u64,
+}
+
+/// Takes packets and hands records over.
+pub struct NodeTaker {
+    node: ReadoutNode,
+    log: KafkaLog,
+    reads_files: bool,
+    inputs: Vec<Backlog>,
+    /// The low-water mark: everything that arrived before was taken.
+    mark: Moment,
+    counts: SharedCounts,
+    published: Moment,
+}
+
+impl NodeTaker {
+    /// Makes a taker of `inputs` inputs. Times of files are the node's time where it reads files.
+    pub fn new(node: ReadoutNode, log: KafkaLog, inputs: usize, reads_files: bool) -> NodeTaker {
+        NodeTaker {
+            node,
+            log,
+            reads_files,
+            inputs: vec![Backlog::default(); inputs],
+            mark: Moment::default(),
+            counts: SharedCounts::default(),
+            published: Moment::default(),
+        }
+    }
+
+    /// Returns the counts, which grow while the taker works.
+    pub fn counts(&self) -> SharedCounts {
+        Arc::clone(&self.counts)
+    }
+
+    /// Hands waiting records over, as far as the log takes them.
+    pub fn hand_over(&mut self) -> bool {
+        // A log that is full or away takes the records later.
+        let _ = self.node.hand_over(&mut self.log);
+        self.node.is_handed_over()
+    }
+
+    /// Returns the log.
+    pub fn log(&self) -> &KafkaLog {
+        &self.log
+    }
+
+    /// Returns datagrams and bytes taken of an input.
+    pub fn taken(&self, input: usize) -> (u64, u64) {
+        self.inputs.get(input).map_or((0, 0), |of| (of.datagrams, of.bytes))
+    }
+
+    /// Publishes the counts to the node's own thread.
+    pub fn publish(&mut self) {
+        let mut block = ReadoutBlock::of(&self.node);
+        block.counters.bytes = self.inputs.iter().map(|of| of.bytes).sum();
+        let truncated = self.inputs.iter().map(|of| of.truncated).sum::<u64>();
+        block.counters.truncated = truncated;
+        block.counters.received += truncated;
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = block;
+    }
+
+    /// Returns the time up to which everything was taken.
+    fn low_water(&self, now: Moment) -> Moment {
+        if self.reads_files {
+            return now;
+        }
+        let unread = self.inputs.iter().filter(|of| of.has_unread);
+        unread.map(|of| of.newest).min().unwrap_or(now).min(now)
+    }
+}
+
+impl PacketTaker for NodeTaker {
+    fn take(&mut self, input: u16, _now: Moment, datagram: &Datagram<'_>) {
+        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
+            of.newest = of.newest.max(datagram.time);
+            of.datagrams += 1;
+            of.bytes += datagram.bytes.len() as u64;
+        }
+        // A record that is full is closed with the last mark: packets of this turn are not all
+        // taken yet.
+        self.node.take(input, self.mark, datagram);
+        if !self.node.is_handed_over() {
+            self.hand_over();
+        }
+    }
+
+    fn take_truncated(&mut self, input: u16, bytes: usize) {
+        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
+            of.truncated += 1;
+            of.bytes += bytes as u64;
+        }
+    }
+
+    fn end_input(&mut self, input: u16) {
+        self.note_backlog(input, false);
+    }
+
+    fn note_backlog(&mut self, input: u16, has_unread: bool) {
+        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
+            of.has_unread = has_unread;
+        }
+    }
+
+    fn can_take(&self) -> bool {
+        self.node.has_room()
+    }
+
+    fn check_time(&mut self, now: Moment, _ring_percent: usize) {
+        self.hand_over();
+        // While packets wait in their rings for memory, the mark stays.
+        if self.node.has_room() {
+            self.mark = self.mark.max(self.low_water(now));
+            self.node.poll(self.mark);
+            self.hand_over();
+        }
+        let wall = fluxline::clock::monotonic();
+        if wall.since(self.published) >= PUBLISH_EVERY {
+            self.published = wall;
+            self.publish();
+        }
+    }
+
+    fn finish(&mut self, now: Moment) {
+        self.mark = self.mark.max(now);
+        self.node.finish(self.mark);
+        self.hand_over();
+        self.publish();
+    }
+}

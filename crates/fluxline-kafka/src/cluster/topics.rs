@@ -1,0 +1,138 @@
+//! The topics of a cluster: made with the right settings where they are missing, and checked.
+
+use std::time::{Duration, Instant};
+
+use fluxline_daq::experiment::{Cluster, ClusterOutput};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
+
+use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::settings::Settings;
+use crate::wait::block_on;
+
+/// Time for a new topic to appear.
+const APPEARS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A topic that the cluster needs.
+struct Needed {
+    part: &'static str,
+    partitions: usize,
+    configs: &'static [(&'static str, &'static str)],
+}
+
+/// Records that stay until somebody deletes them.
+const KEPT: [(&str, &str); 3] =
+    [("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1")];
+/// The same, with the brokers' time in each record: nodes' clocks are compared with it.
+const KEPT_WITH_TIME: [(&str, &str); 4] =
+    [KEPT[0], KEPT[1], KEPT[2], ("message.timestamp.type", "LogAppendTime")];
+/// The newest record of each key stays.
+const COMPACTED: [(&str, &str); 1] = [("cleanup.policy", "compact")];
+
+fn needed(cluster: &Cluster) -> Vec<Needed> {
+    let partitions = cluster.partitions as usize;
+    let mut list = vec![
+        Needed { part: "control", partitions: 1, configs: &KEPT_WITH_TIME },
+        Needed { part: "fragments", partitions, configs: &[] },
+        Needed { part: "commits", partitions, configs: &KEPT },
+        Needed { part: "ledger", partitions: 1, configs: &COMPACTED },
+        Needed { part: "checkpoints", partitions, configs: &COMPACTED },
+    ];
+    if cluster.output != ClusterOutput::Files {
+        list.push(Needed { part: "events", partitions, configs: &[] });
+    }
+    list
+}
+
+/// Makes the missing topics of a cluster and checks all of them. Returns the number of partitions
+/// of fragments and the names of the topics that were made.
+///
+/// Errors: [`TopicError`]: no broker, too few replicas, numbers of partitions that do not agree.
+pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<String>), TopicError> {
+    let probe: BaseConsumer = config(settings).create().map_err(|error| wrong_settings(&error))?;
+    let list = needed(cluster);
+    let mut made = Vec::new();
+    for topic in &list {
+        let name = cluster.topic(topic.part);
+        match check_topic(probe.client(), settings, &name) {
+            Err(TopicError::Missing { .. }) => {
+                if create(settings, cluster, topic)? {
+                    made.push(name);
+                }
+            }
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    let mut fragments = 0;
+    for topic in &list {
+        let name = cluster.topic(topic.part);
+        let found = appeared(&probe, settings, &name)?;
+        if topic.part == "fragments" {
+            fragments = found;
+        }
+        let needed = if topic.partitions == 1 { 1 } else { fragments.max(1) };
+        let is_fragments = topic.part == "fragments";
+        if found != needed && !is_fragments && (topic.part != "ledger" && topic.part != "control") {
+            return Err(TopicError::Partitions { topic: name, found, needed });
+        }
+        if topic.part == "control" && found != 1 {
+            return Err(TopicError::Partitions { topic: name, found, needed: 1 });
+        }
+    }
+    Ok((fragments as u32, made))
+}
+
+/// Creates a topic. Returns false when another node was faster.
+fn create(settings: &Settings, cluster: &Cluster, topic: &Needed) -> Result<bool, TopicError> {
+    let admin: AdminClient<DefaultClientContext> =
+        config(settings).create().map_err(|error| wrong_settings(&error))?;
+    let (name, brokers) = (cluster.topic(topic.part), settings.brokers.clone());
+    let replicas = TopicReplication::Fixed(cluster.replicas as i32);
+    let mut new = NewTopic::new(&name, topic.partitions as i32, replicas);
+    for (key, value) in topic.configs {
+        new = new.set(key, value);
+    }
+    let options = AdminOptions::new()
+        .request_timeout(Some(ANSWER_WITHIN))
+        .operation_timeout(Some(ANSWER_WITHIN));
+    let answers = block_on(admin.create_topics([&new], &options));
+    let reason = match answers.map(|answers| answers.into_iter().next()) {
+        Ok(Some(Ok(_)) | None) => return Ok(true),
+        Ok(Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists)))) => return Ok(false),
+        Ok(Some(Err((_, code)))) => code.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(TopicError::NotCreated { topic: name, brokers, reason })
+}
+
+/// Waits for a new topic; returns its number of partitions.
+fn appeared(probe: &BaseConsumer, settings: &Settings, name: &str) -> Result<usize, TopicError> {
+    let limit = Instant::now() + APPEARS_WITHIN;
+    loop {
+        match check_topic(probe.client(), settings, name) {
+            Err(TopicError::Missing { .. }) if Instant::now() < limit => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Returns the offset behind the last record of each partition of a topic.
+///
+/// Errors: [`TopicError::NoBroker`].
+pub fn ends(settings: &Settings, topic: &str, partitions: u32) -> Result<Vec<u64>, TopicError> {
+    let probe: BaseConsumer = config(settings).create().map_err(|error| wrong_settings(&error))?;
+    let end = |partition: u32| {
+        let marks = probe.fetch_watermarks(topic, partition as i32, ANSWER_WITHIN);
+        let marks = marks.map_err(|error| TopicError::NoBroker {
+            brokers: settings.brokers.clone(),
+            reason: error.to_string(),
+        })?;
+        Ok(marks.1.max(0) as u64)
+    };
+    (0..partitions).map(end).collect()
+}

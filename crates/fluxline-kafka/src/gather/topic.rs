@@ -1,0 +1,410 @@
+//! Batches in the topic of events, and the commits of a cluster's runs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fluxline_core::Moment;
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::record::{RecordedBatch, SourceLine};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::target::Target;
+use super::{About, Feed, GatherError, Gathered, Progress, RunCommits, merge};
+use crate::build::commits::{CommitList, read_commit};
+use crate::build::topic::{Description, EventKey, EventPart};
+use crate::build::{Commit, LogError};
+use crate::client::{ANSWER_WITHIN, check_topic, config};
+use crate::cluster::control::ControlState;
+use crate::cluster::control_log::ControlLog;
+use crate::cluster::record::Begin;
+use crate::reading::{is_passing, read_to_end};
+use crate::settings::Settings;
+
+/// Time without a record after which reading gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between a batch's first record and its commit at most: that of a transaction, twice.
+const BEFORE_COMMIT_MS: i64 = 60_000;
+
+/// The commits of a run, and the time of each partition's first one.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    /// The commits.
+    pub commits: RunCommits,
+    /// Time of the first commit by partition \[ms since 1970\].
+    pub began_ms: BTreeMap<u32, i64>,
+    /// Records that are not commits of a builder.
+    pub foreign: u64,
+}
+
+fn broker(error: &dyn std::fmt::Display) -> GatherError {
+    GatherError::Broker(error.to_string())
+}
+
+/// Reads the commits of run `run` of a cluster; without a number, those of the newest run.
+///
+/// Errors: no broker, no topic, no such run, a run that goes on, contradicting commits.
+pub fn committed(
+    settings: &Settings,
+    cluster: &str,
+    run: Option<u64>,
+) -> Result<Committed, GatherError> {
+    let control = ControlLog::open(settings, cluster).map_err(|error| broker(&error))?;
+    let begin = ended_run(control.state(), cluster, run)?;
+    committed_from(settings, cluster, begin.run, &begin.commits)
+}
+
+/// Reads the commits of a run that begin at these offsets, one for each partition.
+///
+/// Errors: as [`committed`].
+pub fn committed_from(
+    settings: &Settings,
+    cluster: &str,
+    run: u64,
+    begins: &[u64],
+) -> Result<Committed, GatherError> {
+    let topic = format!("{cluster}.commits");
+    let found = partitions_of(settings, &topic)?;
+    if found as usize != begins.len() {
+        let expected = begins.len() as u32;
+        return Err(broker(&LogError::PartitionsChanged { expected, found }));
+    }
+    let commits = RunCommits { run, ..RunCommits::default() };
+    let mut committed = Committed { commits, ..Committed::default() };
+    for (partition, begin) in (0..).zip(begins) {
+        let mut list = CommitList::new(run, partition);
+        let (mut wrong, mut began) = (Ok(()), None);
+        read_to_end(settings, &topic, (partition, *begin), |record| {
+            let is_its = read_commit(partition, record.key, record.value)
+                .is_some_and(|commit| commit.0 == run);
+            began = began.or(is_its.then_some(record.time_ms));
+            if wrong.is_ok() {
+                wrong = list.take(record.key, record.value);
+            }
+        })
+        .map_err(|error| unreadable(&topic, partition, &error))?;
+        wrong.map_err(|error| broker(&error))?;
+        committed.foreign += list.foreign();
+        let commits = list.into_commits();
+        if !commits.is_empty() {
+            committed.began_ms.extend(began.map(|began| (partition, began)));
+            committed.commits.partitions.insert(partition, commits);
+        }
+    }
+    Ok(committed)
+}
+
+/// Returns the beginning of a run that has ended.
+fn ended_run(state: &ControlState, cluster: &str, run: Option<u64>) -> Result<Begin, GatherError> {
+    let wanted = match run {
+        Some(number) => state.run(number),
+        None => state.runs().last(),
+    };
+    let known = || {
+        let numbers: Vec<String> =
+            state.runs().iter().rev().take(8).map(|run| run.number().to_string()).collect();
+        if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") }
+    };
+    let unknown = || {
+        let run = run.map_or("a run".to_owned(), |run| format!("run {run}"));
+        GatherError::Broker(format!(
+            "cluster {cluster} does not have {run}; its newest runs: {}",
+            known()
+        ))
+    };
+    let wanted = wanted.ok_or_else(unknown)?;
+    match wanted.is_over() {
+        true => Ok(wanted.begin.clone()),
+        false => Err(GatherError::Broker(format!(
+            "run {} of cluster {cluster} goes on: {} of {} partitions are built; gather it when it \
+             has ended (`fluxline inspect kafka://…/{cluster}` shows it)",
+            wanted.number(),
+            wanted.built.len(),
+            wanted.partitions()
+        ))),
+    }
+}
+
+fn unreadable(topic: &str, partition: u32, error: &KafkaError) -> GatherError {
+    GatherError::Broker(format!(
+        "partition {partition} of topic `{topic}` cannot be read ({error})"
+    ))
+}
+
+fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
+    let consumer: BaseConsumer = config(settings).create().map_err(|error| broker(&error))?;
+    let partitions = check_topic(consumer.client(), settings, topic);
+    Ok(partitions.map_err(|error| broker(&error))? as u32)
+}
+
+/// Gathers the committed batches in `CLUSTER.events` into the new run `into`.
+///
+/// Errors: [`GatherError`]; there is no run then. Memory: 3 MB for each partition, and one batch.
+pub fn gather_topic(
+    settings: &Settings,
+    cluster: &str,
+    committed: &Committed,
+    into: &Path,
+    progress: Progress<'_>,
+) -> Result<Gathered, GatherError> {
+    let topic = format!("{cluster}.events");
+    let count = partitions_of(settings, &topic)?.max(1);
+    let commits = &committed.commits;
+    let mut feeds = BTreeMap::new();
+    for (partition, list) in &commits.partitions {
+        let began = committed.began_ms.get(partition).copied().unwrap_or(0);
+        let reader = Reader::open(settings, &topic, partition % count, began)
+            .map_err(|error| unreadable(&topic, *partition, &error))?;
+        feeds.insert(*partition, TopicFeed::new(reader, commits.run, list.clone()));
+    }
+    let mut about = About::default();
+    for feed in feeds.values_mut() {
+        feed.next_closed()?;
+        feed.tell(&mut about);
+    }
+    let mut target = Target::begin(into, about)?;
+    match merge(&mut target, commits, &mut feeds, progress) {
+        Ok(mut gathered) => {
+            gathered.left_out = feeds.values().map(|feed| feed.left_out).sum();
+            target.finish(commits, &gathered, &topic)?;
+            Ok(gathered)
+        }
+        Err(error) => {
+            target.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// A reader of one partition of the topic.
+struct Reader {
+    consumer: BaseConsumer,
+    settings: Settings,
+    topic: String,
+    partition: i32,
+}
+
+impl Reader {
+    /// Begins a minute before the first commit of the run.
+    fn open(
+        settings: &Settings,
+        topic: &str,
+        partition: u32,
+        began_ms: i64,
+    ) -> Result<Reader, KafkaError> {
+        let consumer: BaseConsumer = config(settings)
+            .set("group.id", "fluxline-gather")
+            .set("enable.auto.commit", "false")
+            .set("isolation.level", "read_committed")
+            .set("enable.partition.eof", "true")
+            .set("auto.offset.reset", "earliest")
+            .set("queued.max.messages.kbytes", "2048")
+            .set("fetch.message.max.bytes", "1048576")
+            .create()?;
+        let partition = partition as i32;
+        let mut times = TopicPartitionList::new();
+        let from = Offset::Offset(began_ms.saturating_sub(BEFORE_COMMIT_MS).max(0));
+        times.add_partition_offset(topic, partition, from)?;
+        let found = consumer.offsets_for_times(times, ANSWER_WITHIN)?;
+        let found = found.find_partition(topic, partition).map(|its| its.offset());
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, found.unwrap_or(Offset::Beginning))?;
+        consumer.assign(&list)?;
+        Ok(Reader { consumer, settings: settings.clone(), topic: topic.to_owned(), partition })
+    }
+
+    /// Returns key and value of the next visible record; `None` at the end. Open transactions
+    /// before the end are awaited.
+    fn next(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, GatherError> {
+        let wrong = |error: &KafkaError| unreadable(&self.topic, self.partition as u32, error);
+        let (began, mut at_end) = (Instant::now(), false);
+        while began.elapsed() < PATIENCE {
+            match self.consumer.poll(Duration::from_millis(200)) {
+                Some(Ok(message)) => {
+                    let key = message.key().unwrap_or_default().to_vec();
+                    return Ok(Some((key, message.payload().unwrap_or_default().to_vec())));
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => at_end = true,
+                Some(Err(error)) if is_passing(&error) => {}
+                Some(Err(error)) => return Err(wrong(&error)),
+                None => {}
+            }
+            if at_end && !self.has_hidden().map_err(|error| wrong(&error))? {
+                return Ok(None);
+            }
+        }
+        Err(GatherError::Broker(format!(
+            "partition {} of topic `{}` has given no record for {} s; check the broker",
+            self.partition,
+            self.topic,
+            PATIENCE.as_secs()
+        )))
+    }
+
+    /// Returns true when an open transaction hides records behind the last visible one.
+    fn has_hidden(&self) -> Result<bool, KafkaError> {
+        let all: BaseConsumer = config(&self.settings)
+            .set("group.id", "fluxline-gather")
+            .set("isolation.level", "read_uncommitted")
+            .create()?;
+        let visible = self.consumer.fetch_watermarks(&self.topic, self.partition, ANSWER_WITHIN)?.1;
+        Ok(visible < all.fetch_watermarks(&self.topic, self.partition, ANSWER_WITHIN)?.1)
+    }
+}
+
+/// The batches of one partition.
+struct TopicFeed {
+    reader: Reader,
+    run: u64,
+    partition: u32,
+    commits: Vec<Commit>,
+    /// Index of the next batch.
+    next: usize,
+    sources: HashMap<u32, SourceLine>,
+    about: About,
+    /// The first piece of the next batch.
+    first: Option<(u32, RecordedBatch)>,
+    /// A record behind the last batch.
+    behind: Option<(EventKey, Vec<u8>)>,
+    /// Records that are not events of this run and partition.
+    left_out: u64,
+}
+
+impl TopicFeed {
+    fn new(reader: Reader, run: u64, commits: Vec<Commit>) -> TopicFeed {
+        TopicFeed {
+            reader,
+            run,
+            partition: commits.first().map_or(0, |commit| commit.partition),
+            commits,
+            next: 0,
+            sources: HashMap::new(),
+            about: About::default(),
+            first: None,
+            behind: None,
+            left_out: 0,
+        }
+    }
+
+    /// Adds what the descriptions have told.
+    fn tell(&self, about: &mut About) {
+        if about.name.is_empty() {
+            about.name.clone_from(&self.about.name);
+        }
+        if about.experiment.is_null() {
+            about.experiment.clone_from(&self.about.experiment);
+        }
+        about.formats.extend(self.about.formats.clone());
+    }
+
+    /// Returns the next record of this run and partition from `batch` on, and descriptions.
+    fn next_record(&mut self, batch: u64) -> Result<Option<(EventKey, Vec<u8>)>, GatherError> {
+        if self.behind.is_some() {
+            return Ok(self.behind.take());
+        }
+        while let Some((key, value)) = self.reader.next()? {
+            let key = EventKey::parse(&key)
+                .filter(|key| (key.run, key.partition) == (self.run, self.partition));
+            let Some(key) = key else { continue };
+            if key.batch >= batch || matches!(key.part, EventPart::Description(_)) {
+                return Ok(Some((key, value)));
+            }
+            self.left_out += 1;
+        }
+        Ok(None)
+    }
+
+    /// Returns the next piece of a batch from `piece` on, with its number; takes descriptions
+    /// before it. Records that builders do not write are left out.
+    fn piece(&mut self, commit: &Commit, piece: u32) -> Result<(u32, RecordedBatch), GatherError> {
+        while let Some((key, value)) = self.next_record(commit.batch)? {
+            let is_later = key.batch > commit.batch;
+            if is_later && self.commits.last().is_some_and(|last| key.batch <= last.batch) {
+                self.behind = Some((key, value));
+                break;
+            }
+            match key.part {
+                EventPart::Description(_) => self.describe(&value),
+                EventPart::Piece(number) if number >= piece && !is_later => {
+                    if let Ok(read) = RecordedBatch::of_stream(&value) {
+                        return Ok((number, read));
+                    }
+                    self.left_out += 1;
+                }
+                EventPart::Piece(_) => self.left_out += 1,
+            }
+        }
+        Err(self.missing(commit))
+    }
+
+    fn describe(&mut self, value: &[u8]) {
+        let Ok(description) = serde_json::from_slice::<Description>(value) else {
+            self.left_out += 1;
+            return;
+        };
+        self.about.name = description.name;
+        if !description.experiment.is_null() {
+            self.about.experiment = description.experiment;
+        }
+        self.about.formats.extend(description.formats);
+        self.sources.extend(description.sources.into_iter().map(|line| (line.source, line)));
+    }
+
+    fn differs(&self, commit: &Commit, reason: String) -> GatherError {
+        let (batch, partition, place) = (commit.batch, self.partition, self.place());
+        GatherError::Differs { batch, partition, place, reason }
+    }
+
+    fn missing(&self, commit: &Commit) -> GatherError {
+        GatherError::Missing {
+            more: 0,
+            place: self.place(),
+            batch: commit.batch,
+            partition: self.partition,
+            builder: commit.builder.clone(),
+            remedy: "raise retention.ms of the topic for later runs, and gather the builders' \
+                     folders if they wrote any",
+        }
+    }
+}
+
+impl Feed for TopicFeed {
+    fn next_closed(&mut self) -> Result<Option<Moment>, GatherError> {
+        let Some(commit) = self.commits.get(self.next).cloned() else { return Ok(None) };
+        if commit.events == commit.refused {
+            return Ok(Some(Moment::default()));
+        }
+        if self.first.is_none() {
+            self.first = Some(self.piece(&commit, 0)?);
+        }
+        Ok(self.first.as_ref().and_then(|(_, read)| read.first_closed()))
+    }
+
+    fn take(&mut self, rows: &mut EventBatch) -> Result<(), GatherError> {
+        self.next_closed()?;
+        let Some(commit) = self.commits.get(self.next).cloned() else { return Ok(()) };
+        let expected = (commit.events - commit.refused) as usize;
+        let mut piece = 0;
+        while rows.events.len() < expected {
+            let (number, read) = match self.first.take() {
+                Some(first) => first,
+                None => self.piece(&commit, piece)?,
+            };
+            piece = number + 1;
+            read.append_to(rows).map_err(|error| self.differs(&commit, error.to_string()))?;
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    fn source(&self, number: u32) -> Option<&SourceLine> {
+        self.sources.get(&number)
+    }
+
+    fn place(&self) -> String {
+        format!("topic `{}`", self.reader.topic)
+    }
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Follows a topic of events and misses none, however often it is killed: no code of Fluxline.
+
+usage: follow_events.py BROKER TOPIC GROUP FILE [SECONDS]
+
+Appends one line per event to FILE: the key of its record and the key of the event. It ends after
+SECONDS without a record; by default it goes on. The place in the topic is committed after the lines
+are on the disk, so a consumer that was killed reads its last records again. The record's key shows
+that: lines of records that FILE has already are not written again.
+"""
+
+import os
+import sys
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaException
+
+
+def main() -> None:
+    broker, topic, group, path = sys.argv[1:5]
+    patience = float(sys.argv[5]) if len(sys.argv) > 5 else None
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "session.timeout.ms": 6000,
+        }
+    )
+    consumer.subscribe([topic])
+    keep_whole_lines(path)
+    with open(path) as file:
+        done = {line.split(" ")[0] for line in file if line.rstrip().endswith("end")}
+    idle = 0.0
+    with open(path, "a") as file:
+        while patience is None or idle < patience:
+            message = consumer.poll(0.2)
+            if message is None:
+                idle += 0.2
+                continue
+            if message.error():
+                raise KafkaException(message.error())
+            idle = 0.0
+            key = (message.key() or b"").decode(errors="replace")
+            if is_events(message) and key not in done:
+                for table in pa.ipc.open_stream(message.value()):
+                    lines = [f"{key} {event} event" for event in table.column("key").to_pylist()]
+                    file.write("\n".join(lines) + "\n")
+                file.write(f"{key} - end\n")
+                file.flush()
+                os.fsync(file.fileno())
+                done.add(key)
+            consumer.commit(message, asynchronous=False)
+    consumer.close()
+
+
+def is_events(message) -> bool:
+    """Returns true for a record with events; descriptions of sources have another type."""
+    headers = dict(message.headers() or [])
+    return headers.get("content-type") == b"application/vnd.apache.arrow.stream"
+
+
+def keep_whole_lines(path: str) -> None:
+    """Cuts a last line without an end, which a kill may leave."""
+    with open(path, "ab+") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+
+
+if __name__ == "__main__":
+    main()
