@@ -90,13 +90,8 @@ fn read_out(settings: &Settings, run: u64, packets: &[Packet]) {
 fn build(settings: &Settings, run: u64) {
     let mut log = KafkaLog::open(settings, "lab", run).expect("the topics");
     let mut writer = LedgerWriter::open(settings, "lab").expect("the topic");
-    let plan = RunPlan {
-        run,
-        name: "x".to_owned(),
-        nodes: 1,
-        partitions: PARTITIONS,
-        builder: config(),
-    };
+    let plan =
+        RunPlan { run, name: "x".to_owned(), nodes: 1, partitions: PARTITIONS, builder: config() };
     let mut partitions = Vec::new();
     for partition in 0..PARTITIONS {
         let mut worker = Worker::claim(&mut log, &plan, partition, "b1").expect("claimed");
@@ -117,7 +112,10 @@ fn send(settings: &Settings, topic: &str, key: &str, payload: &[u8]) {
         .set("bootstrap.servers", &settings.brokers)
         .create()
         .expect("a producer");
-    producer.send(BaseRecord::to(topic).key(key).payload(payload)).map_err(|of| of.0).expect("sent");
+    producer
+        .send(BaseRecord::to(topic).key(key).payload(payload))
+        .map_err(|of| of.0)
+        .expect("sent");
     producer.flush(WITHIN).expect("acknowledged");
 }
 
@@ -156,8 +154,7 @@ fn ledger_of_each_run_closes_whatever_others_write_into_its_topics() {
     }
     send(&settings, "lab.commits", "x", b"{\"run\":1}");
     for (run, packets) in (1..).zip(&runs) {
-        let mut reader =
-            LedgerReader::open(&settings, "lab", Some(run), WITHIN).expect("a ledger");
+        let mut reader = LedgerReader::open(&settings, "lab", Some(run), WITHIN).expect("a ledger");
         let ledger = reader.ledger();
         assert_eq!(ledger.verdict(), ClusterVerdict::Complete, "{}", ledger.table());
         assert_eq!(ledger.received(), packets.len() as u64, "{}", ledger.table());

@@ -147,7 +147,14 @@ impl Sim {
         let nodes = usize::from(READOUTS);
         let log = MemoryLog::new(partitions);
         let mut sim = Sim {
-            log: FaultyLog { log, draw: Draw::new(seed ^ 9), doubles, losses, lost: 0, there: BTreeSet::new() },
+            log: FaultyLog {
+                log,
+                draw: Draw::new(seed ^ 9),
+                doubles,
+                losses,
+                lost: 0,
+                there: BTreeSet::new(),
+            },
             plan: RunPlan { run: RUN, name: "x".to_owned(), nodes, partitions, builder: config() },
             readouts: Vec::new(),
             builders: (0..partitions).map(|_| None).collect(),
@@ -374,7 +381,7 @@ impl Sim {
         for partition in 0..self.plan.partitions {
             let committed = commits.entry(partition).or_default();
             for commit in self.log.log.committed(partition) {
-                committed.add(commit.events, commit.packets, commit.covers);
+                assert!(committed.add(&commit));
             }
         }
         Observed {
