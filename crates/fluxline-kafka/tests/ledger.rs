@@ -4,6 +4,8 @@
 mod support;
 
 use fluxline_core::random::{Draw, test_count, test_seed};
+use fluxline_daq::experiment::check_accept;
+use fluxline_kafka::build::Commit;
 use fluxline_kafka::cluster::block::BLOCK_BYTES_MAX;
 use fluxline_kafka::cluster::{ClusterLedger, ClusterVerdict, Edge, Fate, NodeBlock};
 use serde_json::Value;
@@ -177,12 +179,31 @@ fn a_changed_number_in_any_block_of_the_end_is_found() {
 fn a_forged_commit_is_found() {
     let sim = run(test_seed!(65), 0, CALM);
     let mut observed = sim.observed();
-    observed.commits.entry(0).or_default().add(3, 17, 1);
     let of = observed.commits[&0].total();
+    let forged = Commit {
+        partition: 0,
+        batch: of.batches,
+        covers: of.covers + 1,
+        crc: 0,
+        events: 3,
+        packets: 17,
+        refused: 0,
+        builder: "b1".to_owned(),
+    };
+    assert!(observed.commits.entry(0).or_default().add(&forged));
     let last = ClusterLedger::of(&observed);
-    // One batch more than the builder made: its sums are of the batches that the builder knows.
     assert_eq!(last.committed.batches, sim.ledger().committed.batches + 1);
     assert!(!last.closes(), "{of:?}: {}", last.table());
+}
+
+#[test]
+fn every_loss_has_a_name_that_an_experiment_can_accept() {
+    let ledger = run(test_seed!(67), 0, CALM).ledger();
+    let lost: Vec<_> = ledger.places().into_iter().filter(|of| of.fate == Fate::Lost).collect();
+    assert!(lost.len() > 10);
+    for place in lost {
+        check_accept(&[place.name.to_owned()]).expect(place.name);
+    }
 }
 
 /// Reading a block neither panics nor grows, whatever its bytes are.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use fluxline_kafka::ClusterAddress;
 use fluxline_kafka::cluster::{
     ClusterLedger, ClusterVerdict, DEAD_AFTER, LedgerError, LedgerReader, Life,
 };
@@ -20,11 +21,11 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Prints the ledger of a run, with --watch until its end; fails when the run has not ended, a law
 /// does not hold, or received data is in no event.
 pub fn inspect(
-    address: (&str, &str),
+    address: &ClusterAddress,
     arguments: &InspectArguments,
     json: bool,
 ) -> Result<Ending, Failure> {
-    let (brokers, cluster) = address;
+    let ClusterAddress { brokers, cluster } = address;
     let file = arguments.settings_file.as_deref();
     let settings = Settings::read(brokers, &std::collections::BTreeMap::new(), file)
         .map_err(Failure::input)?;

@@ -26,7 +26,7 @@ struct Found {
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
 /// the files do not hold what was recorded.
 pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failure> {
-    if let Some(address) = arguments.run.to_str().and_then(|run| run.strip_prefix("kafka://")) {
+    if let Some(address) = arguments.run.to_str().filter(|run| run.starts_with("kafka://")) {
         return inspect_cluster(address, arguments, json);
     }
     if arguments.watch || arguments.number.is_some() || arguments.settings_file.is_some() {
@@ -49,32 +49,24 @@ pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failu
     Ok(failure::report(failure.as_ref(), json, print))
 }
 
-/// Prints the ledger of a cluster; `address` is BROKERS/CLUSTER.
+/// Prints the ledger of a cluster.
+#[cfg(feature = "kafka")]
 fn inspect_cluster(
     address: &str,
     arguments: &InspectArguments,
     json: bool,
 ) -> Result<Ending, Failure> {
-    let parts = address.split_once('/').filter(|(brokers, cluster)| {
-        !brokers.is_empty() && !cluster.is_empty() && !cluster.contains('/')
-    });
-    let Some(parts) = parts else {
-        return Err(Failure::input(format_args!(
-            "`kafka://{address}` is not the address of a cluster; write kafka://HOST:PORT/CLUSTER, \
-             for example kafka://10.0.0.5:9092/lab.beam."
-        )));
-    };
-    #[cfg(feature = "kafka")]
-    return super::cluster_ledger::inspect(parts, arguments, json);
-    #[cfg(not(feature = "kafka"))]
-    {
-        let _ = (parts, json);
-        Err(Failure::failed(format_args!(
-            "{} was not read: this program was built without Kafka; build it with `cargo build \
-             --release --features kafka`.",
-            arguments.run.display()
-        )))
-    }
+    let address = fluxline_kafka::ClusterAddress::parse(address).map_err(Failure::input)?;
+    super::cluster_ledger::inspect(&address, arguments, json)
+}
+
+/// Refuses: this program was built without Kafka.
+#[cfg(not(feature = "kafka"))]
+fn inspect_cluster(address: &str, _: &InspectArguments, _json: bool) -> Result<Ending, Failure> {
+    Err(Failure::failed(format_args!(
+        "{address} was not read: this program was built without Kafka; build it with `cargo build \
+         --release --features kafka`."
+    )))
 }
 
 fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {

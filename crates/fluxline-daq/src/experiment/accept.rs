@@ -21,8 +21,16 @@ pub const NOT_ACKNOWLEDGED: &str = "not_acknowledged";
 
 /// The words for data that a run over several machines lost between its nodes: their places in the
 /// cluster's ledger.
-pub const CLUSTER_ENDS: [&str; 7] =
-    ["memory_full", "not_in_log", "missing", "torn", "outdated", "after_end", "dead_readout"];
+pub const CLUSTER_ENDS: [&str; 8] = [
+    "memory_full",
+    "not_in_log",
+    "missing",
+    "torn",
+    "outdated",
+    "after_end",
+    "dead_readout",
+    "events_refused",
+];
 
 /// Returns true when `accept` has this name.
 #[must_use]

@@ -104,7 +104,7 @@ pub struct PartitionBuilder {
 }
 
 /// The batches that were cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InBatches {
     /// Number of batches.
     pub batches: u64,

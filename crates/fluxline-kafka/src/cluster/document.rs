@@ -41,7 +41,7 @@ impl ClusterLedger {
             },
             "committed": {
                 "batches": self.committed.batches, "events": self.committed.events,
-                "packets": self.committed.packets,
+                "packets": self.committed.packets, "events_refused": self.committed.refused,
             },
             "nodes": self.nodes.iter().map(node_row).collect::<Vec<_>>(),
             "without_block": self.silent,

@@ -12,7 +12,7 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::block::NodeBlock;
-use super::control::ControlState;
+use super::control::{ControlState, RunRecord};
 use super::ledger::ClusterLedger;
 use super::observed::{Committed, Observed, Seen};
 use crate::build::LogError;
@@ -140,7 +140,7 @@ impl LedgerReader {
         Observed {
             cluster: self.cluster.clone(),
             run: self.run,
-            partitions: self.commits.partitions,
+            partitions: run.map_or(self.commits.partitions, RunRecord::partitions),
             readouts: run.map_or(Vec::new(), |run| run.begin.readouts.clone()),
             blocks: self.processes.values().map(seen).collect(),
             commits: self.committed.clone(),
@@ -165,7 +165,8 @@ impl LedgerReader {
         }
         let mut runs: BTreeSet<u64> = state.runs().iter().map(|run| run.number()).collect();
         self.blocks.read(limit, |message| {
-            if let Some(block) = block_of(message, cluster) {
+            // Nodes that wait for a run have the number 0.
+            if let Some(block) = block_of(message, cluster).filter(|block| block.run > 0) {
                 runs.insert(block.run);
                 if runs.len() > PROCESSES_MAX {
                     runs.pop_first();
@@ -207,15 +208,11 @@ impl LedgerReader {
         })?;
         self.commits.read(limit, |message| {
             let partition = message.partition() as u32;
-            let (key, value) = (message.key().unwrap_or_default(), message.payload());
-            match read_commit(partition, key, value.unwrap_or_default()) {
-                Some((of_run, commit)) if of_run == *run => {
-                    let of = committed.entry(partition).or_default();
-                    if commit.batch == of.total().batches {
-                        of.add(commit.events, commit.packets, commit.covers);
-                    } else {
-                        *foreign += 1;
-                    }
+            let (key, value) = (message.key(), message.payload());
+            match read_commit(partition, key.unwrap_or_default(), value.unwrap_or_default()) {
+                Some((of, commit)) if of == *run => {
+                    let fits = committed.entry(partition).or_default().add(&commit);
+                    *foreign += u64::from(!fits);
                 }
                 Some(_) => {}
                 None => *foreign += 1,

@@ -27,6 +27,8 @@ pub struct FaultyLog {
     pub losses: f64,
     /// Packets in lost records.
     pub lost: u64,
+    /// Records by partition, node, start and number.
+    pub there: BTreeSet<(u32, u16, u32, u64)>,
 }
 
 impl Log for FaultyLog {
@@ -36,7 +38,10 @@ impl Log for FaultyLog {
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
         let head = read_record(bytes).expect("a record").0;
-        if !head.is_end && self.draw.chance(self.losses) {
+        let record = (partition, head.node, head.start, head.sequence);
+        // A record that was doubled is there, whatever becomes of its second copy.
+        let is_new = self.there.insert(record);
+        if is_new && !head.is_end && self.draw.chance(self.losses) {
             self.lost += u64::from(head.packets);
             return Ok(());
         }
@@ -142,7 +147,14 @@ impl Sim {
         let nodes = usize::from(READOUTS);
         let log = MemoryLog::new(partitions);
         let mut sim = Sim {
-            log: FaultyLog { log, draw: Draw::new(seed ^ 9), doubles, losses, lost: 0 },
+            log: FaultyLog {
+                log,
+                draw: Draw::new(seed ^ 9),
+                doubles,
+                losses,
+                lost: 0,
+                there: BTreeSet::new(),
+            },
             plan: RunPlan { run: RUN, name: "x".to_owned(), nodes, partitions, builder: config() },
             readouts: Vec::new(),
             builders: (0..partitions).map(|_| None).collect(),
@@ -369,7 +381,7 @@ impl Sim {
         for partition in 0..self.plan.partitions {
             let committed = commits.entry(partition).or_default();
             for commit in self.log.log.committed(partition) {
-                committed.add(commit.events, commit.packets, commit.covers);
+                assert!(committed.add(&commit));
             }
         }
         Observed {
