@@ -97,11 +97,8 @@ fn sink_works(broker: &Broker, folder: &Path) {
     );
     let experiment = Experiment::parse("e.toml", &text).expect("valid");
     let run = folder.join("0001");
-    let options = Options {
-        folder: Some(run.clone()),
-        open_sink: Some(sink::open),
-        ..Options::default()
-    };
+    let options =
+        Options { folder: Some(run.clone()), open_sink: Some(sink::open), ..Options::default() };
     let report = fluxline_run::start_with(experiment, options).expect("it starts");
     let report = report.wait().expect("it ends");
     let counters = report.ledger.sink.clone().expect("a sink");

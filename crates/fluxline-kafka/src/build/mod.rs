@@ -6,6 +6,7 @@
 //! the run, makes the same batches with the same numbers, and goes on behind the last committed one
 //! ([`worker`]). docs/adr/0033 has the reasons.
 
+#[cfg(any(feature = "client", test))]
 pub(crate) mod commits;
 #[cfg(feature = "client")]
 pub mod deliveries;
