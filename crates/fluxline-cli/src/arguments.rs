@@ -50,7 +50,8 @@ pub enum Command {
         fluxline serve runs --listen 127.0.0.1:8050")]
     Serve(ServeRunsArguments),
     /// Show the contents of a run: received packets, missing ones, and the places of loss
-    #[command(after_help = "Example: fluxline inspect runs/0042")]
+    #[command(after_help = "Examples:\n  fluxline inspect runs/0042\n  \
+        fluxline inspect kafka://10.0.0.5:9092/lab.beam --watch")]
     Inspect(InspectArguments),
     /// Write a run's events as Parquet, Arrow, CSV or NumPy files
     #[command(after_help = "Examples:\n  fluxline export runs/0042 --to parquet\n  \
@@ -454,7 +455,7 @@ pub enum CtlRequest {
 /// `fluxline inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArguments {
-    /// The run's folder
+    /// The run's folder; or kafka://HOST:PORT/CLUSTER for one ledger over all nodes of a cluster
     pub run: PathBuf,
     /// The largest number of incomplete events to show
     #[arg(long, default_value_t = 10)]
@@ -462,6 +463,15 @@ pub struct InspectArguments {
     /// Leave late fragments as rows of their own, instead of counting them with their events
     #[arg(long)]
     pub no_join: bool,
+    /// Of a cluster: the number of the run; default: the newest
+    #[arg(long = "run", value_name = "NUMBER")]
+    pub number: Option<u64>,
+    /// Of a cluster: show the ledger again every second until the run has ended
+    #[arg(long)]
+    pub watch: bool,
+    /// Of a cluster: file with settings of the connection, such as TLS and passwords
+    #[arg(long, value_name = "FILE")]
+    pub settings_file: Option<PathBuf>,
 }
 
 /// `fluxline emulate`.

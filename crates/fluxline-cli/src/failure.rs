@@ -98,6 +98,12 @@ impl Failure {
         Failure::new(FailureKind::Look, message)
     }
 
+    /// The ledger does not close.
+    #[cfg(feature = "kafka")]
+    pub fn ledger(message: impl fmt::Display) -> Failure {
+        Failure::new(FailureKind::Ledger, message)
+    }
+
     /// Files of a run are missing or damaged.
     pub fn files(message: impl fmt::Display) -> Failure {
         Failure::new(FailureKind::Files, message)

@@ -1,4 +1,5 @@
-//! `fluxline inspect`: the contents of a run, from its ledger and from its files.
+//! `fluxline inspect`: the contents of a run, from its ledger and from its files; or the ledger of
+//! a cluster.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,16 @@ struct Found {
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
 /// the files do not hold what was recorded.
 pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failure> {
+    if let Some(address) = arguments.run.to_str().filter(|run| run.starts_with("kafka://")) {
+        return inspect_cluster(address, arguments, json);
+    }
+    if arguments.watch || arguments.number.is_some() || arguments.settings_file.is_some() {
+        return Err(Failure::input(format_args!(
+            "--watch, --run and --settings-file belong to a cluster, and {} is a folder; write \
+             kafka://HOST:PORT/CLUSTER, or leave them out.",
+            arguments.run.display()
+        )));
+    }
     let wrong = |error: &dyn std::fmt::Display| Failure::input(format_args!("{error}."));
     let join = if arguments.no_join { Join::Nothing } else { Join::Late };
     let mut reader = JoinedReader::open(&arguments.run, join).map_err(|error| wrong(&error))?;
@@ -36,6 +47,26 @@ pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failu
         false => print(arguments, &document, &found),
     };
     Ok(failure::report(failure.as_ref(), json, print))
+}
+
+/// Prints the ledger of a cluster.
+#[cfg(feature = "kafka")]
+fn inspect_cluster(
+    address: &str,
+    arguments: &InspectArguments,
+    json: bool,
+) -> Result<Ending, Failure> {
+    let address = fluxline_kafka::ClusterAddress::parse(address).map_err(Failure::input)?;
+    super::cluster_ledger::inspect(&address, arguments, json)
+}
+
+/// Refuses: this program was built without Kafka.
+#[cfg(not(feature = "kafka"))]
+fn inspect_cluster(address: &str, _: &InspectArguments, _json: bool) -> Result<Ending, Failure> {
+    Err(Failure::failed(format_args!(
+        "{address} was not read: this program was built without Kafka; build it with `cargo build \
+         --release --features kafka`."
+    )))
 }
 
 fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {

@@ -2,6 +2,8 @@
 
 pub mod bench;
 pub mod check;
+#[cfg(feature = "kafka")]
+pub mod cluster_ledger;
 pub mod ctl;
 pub mod demo;
 pub mod doctor;

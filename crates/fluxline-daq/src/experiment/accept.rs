@@ -19,6 +19,19 @@ pub const NOTHING_KEPT: &str = "nothing_kept";
 /// The word for events that the sink did not acknowledge.
 pub const NOT_ACKNOWLEDGED: &str = "not_acknowledged";
 
+/// The words for data that a run over several machines lost between its nodes: their places in the
+/// cluster's ledger.
+pub const CLUSTER_ENDS: [&str; 8] = [
+    "memory_full",
+    "not_in_log",
+    "missing",
+    "torn",
+    "outdated",
+    "after_end",
+    "dead_readout",
+    "events_refused",
+];
+
 /// Returns true when `accept` has this name.
 #[must_use]
 pub fn accepts(accept: &[String], name: &str) -> bool {
@@ -39,15 +52,8 @@ pub fn check_accept(accept: &[String]) -> Result<(), String> {
 
 fn acceptable() -> impl Iterator<Item = &'static str> {
     let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
-    dropped.map(|row| row.name()).chain([
-        SILENT,
-        INPUT_FAULTS,
-        GONE,
-        BROKEN,
-        UNDECIDED,
-        NOTHING_KEPT,
-        NOT_ACKNOWLEDGED,
-    ])
+    let others = [SILENT, INPUT_FAULTS, GONE, BROKEN, UNDECIDED, NOTHING_KEPT, NOT_ACKNOWLEDGED];
+    dropped.map(|row| row.name()).chain(others).chain(CLUSTER_ENDS)
 }
 
 /// Returns true for the same name. Counters are written with `_`, keys of experiments with `-`:

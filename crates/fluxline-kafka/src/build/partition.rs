@@ -174,7 +174,8 @@ impl PartitionBuilder {
         // Times of arrival alone move the clocks of inputs that have more to come.
         entries.by_ref().for_each(|entry| self.apply(&head, &entry));
         self.counts.torn += u64::from(!entries.is_at_end());
-        self.edge(&head).read(&head, self.counts.taken - taken_before);
+        let taken = self.counts.taken - taken_before;
+        self.edge(&head).read(&head, taken);
         self.pass_time(&head);
         if self.all_nodes_ended() {
             self.builder.finish(self.now);

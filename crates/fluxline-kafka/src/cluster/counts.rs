@@ -1,6 +1,6 @@
 //! Fills the blocks of nodes from their parts.
 
-use fluxline_daq::counters::{InputCounters, SourceCounters};
+use fluxline_daq::ledger::{InputCounters, SourceCounters};
 
 use super::block::{PartitionBlock, PartitionCounters, ReadoutBlock, ReadoutCounters};
 use crate::build::{PartitionBuilder, ReadoutNode};

@@ -204,6 +204,13 @@ fn partition_laws(row: &PartitionRow) -> Vec<LawResult> {
             right: committed.events.saturating_add(if is_all { 0 } else { more }),
         });
     }
+    if row.is_over() {
+        laws.push(LawResult {
+            name: format!("partition {partition}: batches = committed batches"),
+            left: counters.batches,
+            right: row.batches,
+        });
+    }
     if let Some((builder, taken)) = &row.other {
         let name =
             format!("partition {partition}: {} and {builder} count differently, by", row.builder);

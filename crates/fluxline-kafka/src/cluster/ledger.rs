@@ -99,6 +99,7 @@ impl ClusterLedger {
         for of in observed.commits.values().map(super::observed::Committed::total) {
             committed.batches += of.batches;
             committed.events = committed.events.saturating_add(of.events);
+            committed.refused = committed.refused.saturating_add(of.refused);
             committed.packets = committed.packets.saturating_add(of.packets);
         }
         let deliveries = observed.blocks.iter().filter_map(|seen| seen.block.readout.as_ref());

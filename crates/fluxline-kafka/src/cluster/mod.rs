@@ -12,6 +12,7 @@ pub mod control;
 pub mod control_log;
 mod counts;
 pub mod digest;
+mod document;
 mod edges;
 #[cfg(feature = "client")]
 mod group;

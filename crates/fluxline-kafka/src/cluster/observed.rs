@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::block::NodeBlock;
+use crate::build::Commit;
 
 /// Time without a block, by the observer's clock, after which a node counts as dead.
 pub const DEAD_AFTER: Duration = Duration::from_secs(3);
@@ -31,6 +32,8 @@ pub struct BatchSums {
     pub events: u64,
     /// Packets in them.
     pub packets: u64,
+    /// Events that are larger than a record may be: they are not in the topic of events.
+    pub refused: u64,
     /// The records before this offset are covered.
     pub covers: u64,
 }
@@ -43,18 +46,27 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// Adds the next batch, with its events, packets and covered offset.
-    pub fn add(&mut self, events: u64, packets: u64, covers: u64) {
+    /// Adds the commit of the next batch. Returns false for one that does not fit: its number or
+    /// its offset leaves something out.
+    pub fn add(&mut self, commit: &Commit) -> bool {
+        if commit.batch < self.total.batches {
+            return true;
+        }
+        if commit.batch > self.total.batches || commit.covers <= self.total.covers {
+            return false;
+        }
         self.recent.push_back(self.total);
         if self.recent.len() > SUMS_MAX {
             self.recent.pop_front();
         }
         self.total = BatchSums {
             batches: self.total.batches + 1,
-            events: self.total.events.saturating_add(events),
-            packets: self.total.packets.saturating_add(packets),
-            covers,
+            events: self.total.events.saturating_add(commit.events),
+            packets: self.total.packets.saturating_add(commit.packets),
+            refused: self.total.refused.saturating_add(commit.refused),
+            covers: commit.covers,
         };
+        true
     }
 
     /// Returns the sums over all batches.
@@ -102,9 +114,23 @@ mod tests {
     #[test]
     fn sums_of_first_batches_are_those_of_their_number() {
         let mut committed = Committed::default();
+        let commit = |batch| Commit {
+            partition: 0,
+            batch,
+            covers: batch + 1,
+            crc: 0,
+            events: 1,
+            packets: batch,
+            refused: 0,
+            builder: String::new(),
+        };
         for batch in 0..2 * SUMS_MAX as u64 {
-            committed.add(1, batch, batch + 1);
+            assert!(committed.add(&commit(batch)));
         }
+        let before = committed.clone();
+        assert!(committed.add(&commit(7)), "a batch that is known");
+        assert!(!committed.add(&commit(u64::MAX)), "a batch of the future");
+        assert_eq!(committed, before);
         let all = committed.total().batches;
         assert_eq!(committed.first(all + 5), Some(committed.total()));
         assert_eq!(committed.first(all - 1).map(|sums| sums.events), Some(all - 1));

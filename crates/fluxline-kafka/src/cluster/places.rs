@@ -1,10 +1,15 @@
 //! The places of all received data of a run over several machines: one row for each.
 
+use std::collections::BTreeMap;
+
 use fluxline_core::counters::Row;
 
 use super::block::{PartitionCounters, ReadoutCounters};
 use super::edges::{Edge, Life};
 use super::ledger::{ClusterLedger, NodeRow, PartitionRow};
+
+/// Number and start of a readout node.
+type Start = (u16, u32);
 
 /// The kind of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +78,26 @@ impl ClusterLedger {
             counters.received.max(in_order(counters)).saturating_add(counters.socket_dropped)
         });
         let counted = received.fold(0, u64::saturating_add);
-        counted.saturating_add(self.over_edges(Edge::since_block))
+        let mut since = self.since_blocks();
+        // The first packets that came after a block were in the readout's memory then.
+        for row in self.readouts() {
+            if let Some((start, counters)) = counters_of(row)
+                && let Some(packets) = since.get_mut(&start)
+            {
+                *packets = packets.saturating_sub(in_memory(counters));
+            }
+        }
+        counted.saturating_add(since.into_values().fold(0, u64::saturating_add))
+    }
+
+    /// Returns the packets that came after the last block of each start of a readout.
+    fn since_blocks(&self) -> BTreeMap<Start, u64> {
+        let mut since = BTreeMap::new();
+        for ((number, start, _), edge) in &self.edges {
+            let of = since.entry((*number, *start)).or_insert(0_u64);
+            *of = of.saturating_add(edge.since_block());
+        }
+        since
     }
 
     /// Returns every place, in the order of the tables. They add up to [`Self::received`].
@@ -142,24 +166,19 @@ impl ClusterLedger {
     }
 
     /// Returns the datagrams in the memory of readouts, which are lost when the readout is dead.
-    fn places_of_memory(&self) -> [Place; 3] {
-        let (mut rings, mut held, mut dead) = (0_u64, 0_u64, 0_u64);
+    fn places_of_memory(&self) -> [Place; 2] {
+        let (mut living, mut dead) = (0_u64, 0_u64);
+        let since = self.since_blocks();
         for row in self.readouts() {
-            let counters = row.seen.block.readout.as_ref().map(|readout| &readout.counters);
-            let Some(counters) = counters else { continue };
-            let in_rings = in_rings(counters);
-            match is_gone(row) {
-                true => dead = dead.saturating_add(in_rings).saturating_add(counters.held),
-                false => {
-                    rings = rings.saturating_add(in_rings);
-                    held = held.saturating_add(counters.held);
-                }
-            }
+            let Some((start, counters)) = counters_of(row) else { continue };
+            let came = since.get(&start).copied().unwrap_or(0);
+            let left = in_memory(counters).saturating_sub(came);
+            let sum = if is_gone(row) { &mut dead } else { &mut living };
+            *sum = sum.saturating_add(left);
         }
         let remedy = "Received, and not handed over when the readout died.";
         [
-            place("in_rings", "in rings of readouts", Fate::InFlight, rings),
-            place("held", "held for the next packet", Fate::InFlight, held),
+            place("in_memory", "in readouts", Fate::InFlight, living),
             Place { remedy, ..place(DEAD_READOUT, "in a dead readout", Fate::Lost, dead) },
         ]
     }
@@ -184,8 +203,16 @@ fn in_order(counters: &ReadoutCounters) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-fn in_rings(counters: &ReadoutCounters) -> u64 {
-    counters.received.saturating_sub(in_order(counters))
+/// Returns the datagrams that a readout has received and not handed over: in rings, and held for
+/// the next packet of their source.
+fn in_memory(counters: &ReadoutCounters) -> u64 {
+    counters.received.saturating_sub(in_order(counters)).saturating_add(counters.held)
+}
+
+/// Returns the start of a readout, and its counters.
+fn counters_of(row: &NodeRow) -> Option<(Start, &ReadoutCounters)> {
+    let readout = row.seen.block.readout.as_ref()?;
+    Some(((readout.number, row.seen.block.start), &readout.counters))
 }
 
 fn place(name: &'static str, words: &'static str, fate: Fate, count: u64) -> Place {

@@ -211,6 +211,7 @@ impl ClusterLedger {
             ("records that came twice, taken once", totals.records_repeated),
             ("records of somebody else among the fragments", totals.records_foreign),
             ("records of somebody else among blocks and commits", self.foreign),
+            ("events too large for the topic of events", self.committed.refused),
             ("missing records", totals.records_missing),
             ("packets lost before the readouts", self.readout_totals().lost),
         ];

@@ -9,6 +9,9 @@ use super::ledger::{ClusterLedger, NodeRow};
 use super::places::{DEAD_READOUT, Fate, is_gone};
 use super::table::printable;
 
+/// The word of `accept` for events that are larger than a record of their topic may be.
+const EVENTS_REFUSED: &str = "events_refused";
+
 /// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterVerdict {
@@ -52,7 +55,14 @@ impl ClusterLedger {
         if !self.is_over() {
             return ClusterVerdict::Running(self.running_sentence());
         }
-        let mut reasons = self.losses();
+        let mut reasons: Vec<String> = self.losses().into_iter().collect();
+        let refused = self.committed.refused;
+        if refused > 0 && !accepts(&self.accept, EVENTS_REFUSED) {
+            reasons.push(format!(
+                "{refused} events are larger than a record may be and are not in the topic of \
+                 events; raise its max.message.bytes, or write output = \"both\""
+            ));
+        }
         reasons.extend(self.deaths());
         if reasons.is_empty() {
             return ClusterVerdict::Complete;

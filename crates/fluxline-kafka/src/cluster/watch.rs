@@ -12,20 +12,18 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::block::NodeBlock;
-use super::control::ControlState;
+use super::control::{ControlState, RunRecord};
 use super::ledger::ClusterLedger;
 use super::observed::{Committed, Observed, Seen};
 use crate::build::LogError;
 use crate::build::commits::read_commit;
-use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::settings::Settings;
 
 /// Most processes of a run.
 const PROCESSES_MAX: usize = 4096;
 /// Wait for a record.
 const RECORD_WITHIN: Duration = Duration::from_millis(50);
-/// Most time that a look at the newest records takes.
-const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
 /// The reason why a run's ledger cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +68,8 @@ pub struct LedgerReader {
     processes: BTreeMap<String, Process>,
     committed: BTreeMap<u32, Committed>,
     foreign: u64,
+    /// The last time at which the broker was away: until then, no block could come.
+    away_until: Option<Instant>,
 }
 
 /// The newest block of a process, and the time at which it came.
@@ -100,6 +100,7 @@ impl LedgerReader {
             processes: BTreeMap::new(),
             committed: BTreeMap::new(),
             foreign: 0,
+            away_until: None,
         };
         reader.choose_run(run, limit)?;
         reader.blocks.rewind()?;
@@ -107,11 +108,19 @@ impl LedgerReader {
         Ok(reader)
     }
 
-    /// Reads the records that came since, for at most `within`, and at least once. A broker that is
-    /// away is an error; the counts so far stay.
+    /// Waits for `within`, and reads the records that came since.
+    ///
+    /// Errors: the broker is away; the counts so far stay, and nobody counts as dead for it.
     pub fn look(&mut self, within: Duration) -> Result<(), LogError> {
-        std::thread::sleep(within.min(LOOK_WITHIN));
-        self.catch_up(Instant::now() + LOOK_WITHIN)
+        std::thread::sleep(within);
+        // The end of a topic stays its end while the broker is away, so the broker is asked.
+        let answer = self.blocks.consumer.fetch_metadata(Some(&self.blocks.topic), ANSWER_WITHIN);
+        let answer = answer.map(drop).map_err(|error| away(&error));
+        let looked = answer.and_then(|()| self.catch_up(Instant::now() + ANSWER_WITHIN));
+        if looked.is_err() {
+            self.away_until = Some(Instant::now());
+        }
+        looked
     }
 
     /// Returns the run's number.
@@ -125,13 +134,13 @@ impl LedgerReader {
     pub fn observed(&self) -> Observed {
         let seen = |process: &Process| Seen {
             block: process.block.clone(),
-            quiet: process.came.elapsed(),
+            quiet: process.came.max(self.away_until.unwrap_or(process.came)).elapsed(),
         };
         let run = self.state.run(self.run);
         Observed {
             cluster: self.cluster.clone(),
             run: self.run,
-            partitions: self.commits.partitions,
+            partitions: run.map_or(self.commits.partitions, RunRecord::partitions),
             readouts: run.map_or(Vec::new(), |run| run.begin.readouts.clone()),
             blocks: self.processes.values().map(seen).collect(),
             commits: self.committed.clone(),
@@ -198,15 +207,11 @@ impl LedgerReader {
         })?;
         self.commits.read(limit, |message| {
             let partition = message.partition() as u32;
-            let (key, value) = (message.key().unwrap_or_default(), message.payload());
-            match read_commit(partition, key, value.unwrap_or_default()) {
-                Some((of_run, commit)) if of_run == *run => {
-                    let of = committed.entry(partition).or_default();
-                    if commit.batch == of.total().batches {
-                        of.add(commit.events, commit.packets, commit.covers);
-                    } else {
-                        *foreign += 1;
-                    }
+            let (key, value) = (message.key(), message.payload());
+            match read_commit(partition, key.unwrap_or_default(), value.unwrap_or_default()) {
+                Some((of, commit)) if of == *run => {
+                    let fits = committed.entry(partition).or_default().add(&commit);
+                    *foreign += u64::from(!fits);
                 }
                 Some(_) => {}
                 None => *foreign += 1,
@@ -224,12 +229,12 @@ fn block_of(message: &BorrowedMessage<'_>, cluster: &str) -> Option<NodeBlock> {
 
 /// Keeps the newest block of a process. Returns false when there are too many processes.
 fn keep(processes: &mut BTreeMap<String, Process>, block: NodeBlock) -> bool {
-    let key = block.key();
+    let (key, count) = (block.key(), processes.len());
     let came = Instant::now();
     match processes.get_mut(&key) {
         Some(process) if process.block.sequence > block.sequence => {}
         Some(process) => *process = Process { block, came },
-        None if processes.len() >= PROCESSES_MAX => return false,
+        None if count >= PROCESSES_MAX => return false,
         None => drop(processes.insert(key, Process { block, came })),
     }
     true
@@ -256,13 +261,15 @@ impl Tail {
             .create()
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(consumer.client(), settings, topic)? as u32;
-        let tail = Tail { consumer, topic: topic.to_owned(), partitions, at_end: BTreeSet::new() };
+        let mut tail =
+            Tail { consumer, topic: topic.to_owned(), partitions, at_end: BTreeSet::new() };
         tail.rewind()?;
         Ok(tail)
     }
 
     /// Begins again with the first record.
-    fn rewind(&self) -> Result<(), LogError> {
+    fn rewind(&mut self) -> Result<(), LogError> {
+        self.at_end.clear();
         let mut list = TopicPartitionList::new();
         for partition in 0..self.partitions {
             let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Beginning);

@@ -4,4 +4,5 @@
 
 #[cfg(feature = "client")]
 pub mod broker;
+pub mod cluster_world;
 pub mod world;

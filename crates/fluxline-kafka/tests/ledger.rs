@@ -1,0 +1,240 @@
+//! One ledger over all nodes: its laws close in every history of deaths, returns and doubles, each
+//! loss has a name, and a changed block is found.
+
+mod support;
+
+use fluxline_core::random::{Draw, test_count, test_seed};
+use fluxline_daq::experiment::check_accept;
+use fluxline_kafka::build::Commit;
+use fluxline_kafka::cluster::block::BLOCK_BYTES_MAX;
+use fluxline_kafka::cluster::{ClusterLedger, ClusterVerdict, Edge, Fate, NodeBlock};
+use serde_json::Value;
+use support::cluster_world::{CALM, Chaos, STORM, Sim};
+use support::world::{BEGIN, MS, Weather, packets};
+
+/// Runs a world, and checks the laws at many moments.
+fn run(seed: u64, round: u64, chaos: Chaos) -> Sim {
+    let mut draw = Draw::new(seed + round);
+    let weather = Weather {
+        boards: 4 + draw.below(4) as u16,
+        keys: 150,
+        loss: 0.02,
+        lives: draw.chance(0.5),
+    };
+    let packets = packets(&mut draw, weather);
+    let mut sim = Sim::new(1 + draw.below(4) as u32, chaos, seed ^ (round << 20));
+    let mut now = BEGIN;
+    for packet in &packets {
+        while now + MS <= packet.at {
+            now += MS;
+            sim.pass_time(now);
+            if draw.chance(0.2) {
+                let ledger = sim.ledger();
+                assert!(ledger.closes(), "round {round}: {}", ledger.table());
+                assert!(matches!(ledger.verdict(), ClusterVerdict::Running(_)));
+            }
+        }
+        sim.take(packet);
+    }
+    sim.finish(now + MS);
+    let ledger = sim.ledger();
+    assert!(ledger.closes(), "round {round}: {}", ledger.table());
+    assert!(ledger.is_over(), "round {round}: {}", ledger.table());
+    assert_eq!(ledger.sum_of(Fate::InFlight), 0, "round {round}: {}", ledger.table());
+    sim
+}
+
+#[test]
+fn laws_close_at_every_moment_when_builders_die_and_come_back() {
+    let seed = test_seed!(61);
+    for round in 0..test_count!(12) {
+        let sim = run(seed, round, STORM);
+        let ledger = sim.ledger();
+        assert_eq!(ledger.verdict(), ClusterVerdict::Complete, "{}", ledger.table());
+        assert_eq!(ledger.received(), sim.truth.sent, "{}", ledger.table());
+        let duplicates = ledger.sum_of(Fate::Duplicate);
+        assert!(duplicates > 0, "no packet came twice: not a test");
+        assert_eq!(ledger.committed.packets + duplicates, sim.truth.sent, "{}", ledger.table());
+    }
+}
+
+#[test]
+fn packets_of_lost_records_are_missing_by_their_number() {
+    let seed = test_seed!(62);
+    let mut lost = 0;
+    for round in 0..test_count!(8) {
+        let sim = run(seed, round, Chaos { losses: 0.02, ..STORM });
+        let ledger = sim.ledger();
+        assert_eq!(ledger.over_edges(|edge| edge.taken.missing), sim.log.lost, "round {round}");
+        let is_told = matches!(ledger.verdict(), ClusterVerdict::LookNeeded(_));
+        assert_eq!(is_told, sim.log.lost > 0, "{:?}", ledger.verdict());
+        lost += sim.log.lost;
+    }
+    assert!(lost > 0, "no record was lost: not a test");
+}
+
+#[test]
+fn packets_of_a_dead_readout_are_counted_as_far_as_anybody_can() {
+    let seed = test_seed!(63);
+    let (mut deaths, mut lost, mut unknown, mut since) = (0, 0, 0, 0);
+    for round in 0..test_count!(12) {
+        let sim = run(seed, round, Chaos { readout_death: 0.01, ..STORM });
+        let ledger = sim.ledger();
+        let truth = &sim.truth;
+        assert_eq!(ledger.over_edges(Edge::lost), truth.lost_by_death, "{}", ledger.table());
+        assert_eq!(ledger.received() + truth.unknown, truth.sent, "{}", ledger.table());
+        if truth.deaths > 0 {
+            let verdict = ledger.verdict();
+            let sentence = verdict.sentence().expect("a death is a reason to look");
+            assert!(sentence.contains("died"), "{sentence}");
+        }
+        deaths += truth.deaths;
+        lost += truth.lost_by_death;
+        unknown += truth.unknown;
+        since += ledger.over_edges(Edge::since_block);
+    }
+    assert!(
+        deaths > 5 && lost > 0 && unknown > 0 && since > 0,
+        "{deaths} {lost} {unknown} {since}"
+    );
+}
+
+/// Numbers of a block that no law covers.
+const INFORMATIVE: &[&str] = &[
+    "/run",
+    "/pid",
+    "/sequence",
+    "/sent_at_ns",
+    "/incarnation",
+    "/start",
+    "/version",
+    "/readout/number",
+    "/readout/sources",
+    "/bytes",
+    "/lost",
+    "/records",
+    "/record_bytes",
+    "/socket_dropped",
+    "/partition",
+    "/next_offset",
+    "/covers",
+    "/followed",
+    "/records_",
+    "/events_",
+    "/batches",
+    "/node",
+];
+
+/// Returns the paths of all numbers in a document.
+fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(path.to_owned()),
+        Value::Array(list) => {
+            let each = list.iter().enumerate();
+            each.for_each(|(at, value)| numbers(value, &format!("{path}/{at}"), found));
+        }
+        Value::Object(map) => {
+            map.iter().for_each(|(name, value)| numbers(value, &format!("{path}/{name}"), found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_changed_number_in_any_block_of_the_end_is_found() {
+    let seed = test_seed!(64);
+    let mut draw = Draw::new(seed);
+    let sim = run(seed, 0, Chaos { builder_death: 0.0, zombie: 0.0, ..STORM });
+    let observed = sim.observed();
+    let mut changed = 0;
+    for place in 0..observed.blocks.len() {
+        let document = serde_json::to_value(&observed.blocks[place].block).expect("JSON");
+        let mut paths = Vec::new();
+        numbers(&document, "", &mut paths);
+        for path in paths {
+            let last = &path[path.rfind('/').unwrap_or(0)..];
+            if INFORMATIVE.iter().any(|known| path == *known || last.starts_with(known)) {
+                continue;
+            }
+            let mut document = document.clone();
+            let number = document.pointer_mut(&path).expect("the path");
+            let value = number.as_u64().expect("a count");
+            *number = (value + 1 + draw.below(1000)).into();
+            let block = NodeBlock::read(document.to_string().as_bytes()).expect("a block");
+            let mut observed = observed.clone();
+            observed.blocks[place].block = block;
+            let ledger = ClusterLedger::of(&observed);
+            assert!(
+                !ledger.closes(),
+                "{path} of {} is not found",
+                observed.blocks[place].block.key()
+            );
+            changed += 1;
+        }
+    }
+    assert!(changed > 60, "{changed}");
+}
+
+#[test]
+fn a_forged_commit_is_found() {
+    let sim = run(test_seed!(65), 0, CALM);
+    let mut observed = sim.observed();
+    let of = observed.commits[&0].total();
+    let forged = Commit {
+        partition: 0,
+        batch: of.batches,
+        covers: of.covers + 1,
+        crc: 0,
+        events: 3,
+        packets: 17,
+        refused: 0,
+        builder: "b1".to_owned(),
+    };
+    assert!(observed.commits.entry(0).or_default().add(&forged));
+    let last = ClusterLedger::of(&observed);
+    assert_eq!(last.committed.batches, sim.ledger().committed.batches + 1);
+    assert!(!last.closes(), "{of:?}: {}", last.table());
+}
+
+#[test]
+fn every_loss_has_a_name_that_an_experiment_can_accept() {
+    let ledger = run(test_seed!(67), 0, CALM).ledger();
+    let lost: Vec<_> = ledger.places().into_iter().filter(|of| of.fate == Fate::Lost).collect();
+    assert!(lost.len() > 10);
+    for place in lost {
+        check_accept(&[place.name.to_owned()]).expect(place.name);
+    }
+}
+
+/// Reading a block neither panics nor grows, whatever its bytes are.
+#[test]
+fn spoilt_blocks_are_refused_or_harmless() {
+    let seed = test_seed!(66);
+    let mut draw = Draw::new(seed);
+    let sim = run(seed, 0, CALM);
+    let observed = sim.observed();
+    for _ in 0..300 {
+        let mut spoilt = observed.clone();
+        let place = draw.below(spoilt.blocks.len() as u64) as usize;
+        let mut document = serde_json::to_value(&spoilt.blocks[place].block).expect("JSON");
+        let mut paths = Vec::new();
+        numbers(&document, "", &mut paths);
+        let path = &paths[draw.below(paths.len() as u64) as usize];
+        *document.pointer_mut(path).expect("the path") = u64::MAX.into();
+        if let Ok(block) = NodeBlock::read(document.to_string().as_bytes()) {
+            spoilt.blocks[place].block = block;
+            let ledger = ClusterLedger::of(&spoilt);
+            let _ = (ledger.table(), ledger.verdict());
+        }
+        let mut bytes = observed.blocks[place].block.to_bytes();
+        let at = draw.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << draw.below(8);
+        let _ = NodeBlock::read(&bytes);
+    }
+    let huge = vec![b'['; BLOCK_BYTES_MAX + 1];
+    assert!(NodeBlock::read(&huge).expect_err("huge").to_string().contains("more than"));
+    assert!(NodeBlock::read(&huge[..100_000]).is_err(), "deep nesting");
+    let mut steering = observed.clone();
+    steering.blocks[0].block.host = "\u{1b}[2Jgone".to_owned();
+    assert!(!ClusterLedger::of(&steering).table().contains('\u{1b}'));
+}

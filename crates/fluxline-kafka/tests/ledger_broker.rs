@@ -1,0 +1,210 @@
+//! One ledger over all nodes on a real broker: blocks and commits of others, a broker that is away,
+//! a run of the past.
+#![cfg(feature = "client")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use fluxline_core::random::{Draw, test_seed};
+use fluxline_core::{Moment, Span};
+use fluxline_daq::builder::{Mode, Scope};
+use fluxline_kafka::build::kafka::KafkaLog;
+use fluxline_kafka::build::{
+    BuiltSource, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan, Step, Worker,
+};
+use fluxline_kafka::cluster::block::BLOCK_VERSION;
+use fluxline_kafka::cluster::{
+    BuilderBlock, ClusterVerdict, LedgerError, LedgerReader, LedgerWriter, Life, NodeBlock,
+    NodeState, PartitionBlock, ReadoutBlock, Role,
+};
+use fluxline_kafka::settings::Settings;
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use support::broker::Broker;
+use support::world::{BEGIN, MS, Packet, Weather, config, datagram, description, packets};
+
+const PARTITIONS: u32 = 2;
+const WITHIN: Duration = Duration::from_secs(60);
+
+struct Nowhere;
+
+impl Output for Nowhere {
+    fn write(&mut self, _: u32, _: &[BuiltSource], _: &OutputBatch) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn block(run: u64, node: &str, state: NodeState) -> NodeBlock {
+    NodeBlock {
+        version: BLOCK_VERSION,
+        cluster: "lab".to_owned(),
+        run,
+        node: node.to_owned(),
+        id: "a".to_owned(),
+        incarnation: 1,
+        host: "here".to_owned(),
+        pid: std::process::id(),
+        state,
+        ..NodeBlock::default()
+    }
+}
+
+/// Reads out all packets as one node, and publishes its blocks: some on the way, and the last one.
+fn read_out(settings: &Settings, run: u64, packets: &[Packet]) {
+    let config = NodeConfig {
+        run,
+        node: 0,
+        start: 0,
+        mode: Mode::Key(Scope::Global),
+        record_bytes: 16 << 10,
+        record_age: Span::from_ms(20),
+        memory_bytes: 64 << 20,
+    };
+    let mut log = KafkaLog::open(settings, "lab", run).expect("the topics");
+    let mut writer = LedgerWriter::open(settings, "lab").expect("the topic");
+    let inputs = vec![("boards".to_owned(), description())];
+    let mut node = ReadoutNode::new(config, inputs, PARTITIONS);
+    let publish = |writer: &mut LedgerWriter, node: &ReadoutNode, sequence, state| {
+        let readout = Some(ReadoutBlock::of(node));
+        let block = NodeBlock { sequence, readout, ..block(run, "crate-a", state) };
+        match state {
+            NodeState::Ended => writer.finish(&block, WITHIN).expect("stored"),
+            _ => drop(writer.publish(&block)),
+        }
+    };
+    for (sequence, packet) in (0..).zip(packets) {
+        assert!(node.take(0, Moment::from_ns(packet.at), &datagram(packet)));
+        node.hand_over(&mut log).expect("handed over");
+        if sequence % 100 == 0 {
+            publish(&mut writer, &node, sequence / 100, NodeState::Running);
+        }
+    }
+    node.finish(Moment::from_ns(packets.last().expect("some").at + MS));
+    node.hand_over(&mut log).expect("handed over");
+    log.flush(WITHIN).expect("acknowledged");
+    publish(&mut writer, &node, packets.len() as u64, NodeState::Ended);
+}
+
+/// Builds all partitions of a run, and publishes the last block.
+fn build(settings: &Settings, run: u64) {
+    let mut log = KafkaLog::open(settings, "lab", run).expect("the topics");
+    let mut writer = LedgerWriter::open(settings, "lab").expect("the topic");
+    let plan =
+        RunPlan { run, name: "x".to_owned(), nodes: 1, partitions: PARTITIONS, builder: config() };
+    let mut partitions = Vec::new();
+    for partition in 0..PARTITIONS {
+        let mut worker = Worker::claim(&mut log, &plan, partition, "b1").expect("claimed");
+        let limit = Instant::now() + WITHIN;
+        while worker.step(&mut log, &mut Nowhere).expect("a step") != Step::Over {
+            assert!(Instant::now() < limit, "partition {partition} does not end");
+        }
+        partitions.push(PartitionBlock::of(partition, worker.partition()));
+    }
+    let role = Role::Builder;
+    let builder = Some(BuilderBlock { partitions });
+    let block = NodeBlock { role, builder, ..block(run, "builder", NodeState::Ended) };
+    writer.finish(&block, WITHIN).expect("stored");
+}
+
+fn send(settings: &Settings, topic: &str, key: &str, payload: &[u8]) {
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", &settings.brokers)
+        .create()
+        .expect("a producer");
+    producer
+        .send(BaseRecord::to(topic).key(key).payload(payload))
+        .map_err(|of| of.0)
+        .expect("sent");
+    producer.flush(WITHIN).expect("acknowledged");
+}
+
+fn world(seed: u64) -> Vec<Packet> {
+    let weather = Weather { boards: 4, keys: 300, loss: 0.01, lives: false };
+    packets(&mut Draw::new(seed), weather)
+}
+
+fn cluster() -> (Broker, Settings) {
+    let broker = Broker::start();
+    for topic in ["lab.fragments", "lab.commits", "lab.checkpoints"] {
+        broker.create_topic(topic, PARTITIONS, &[]);
+    }
+    broker.create_topic("lab.ledger", 2, &["cleanup.policy=compact"]);
+    let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
+    (broker, settings)
+}
+
+#[test]
+fn ledger_of_each_run_closes_whatever_others_write_into_its_topics() {
+    let seed = test_seed!(71);
+    let (_broker, settings) = cluster();
+    let none = LedgerReader::open(&settings, "lab", None, WITHIN).err().expect("no run yet");
+    assert!(none.to_string().contains("has had no run"), "{none}");
+    let runs = [world(seed), world(seed + 1)];
+    for (run, packets) in (1..).zip(&runs) {
+        read_out(&settings, run, packets);
+        build(&settings, run);
+    }
+    for (key, payload) in [
+        ("x", b"nonsense".to_vec()),
+        ("x", vec![b'{'; 800_000]),
+        ("x", block(1, "crate-a", NodeState::Ended).to_bytes()),
+    ] {
+        send(&settings, "lab.ledger", key, &payload);
+    }
+    send(&settings, "lab.commits", "x", b"{\"run\":1}");
+    for (run, packets) in (1..).zip(&runs) {
+        let mut reader = LedgerReader::open(&settings, "lab", Some(run), WITHIN).expect("a ledger");
+        let ledger = reader.ledger();
+        assert_eq!(ledger.verdict(), ClusterVerdict::Complete, "{}", ledger.table());
+        assert_eq!(ledger.received(), packets.len() as u64, "{}", ledger.table());
+        assert_eq!(ledger.committed.packets, packets.len() as u64);
+        assert_eq!(ledger.foreign, 4, "{}", ledger.table());
+        reader.look(Duration::ZERO).expect("the broker is there");
+        assert_eq!(reader.ledger().committed, ledger.committed, "a second look counts twice");
+        println!("{}", ledger.table());
+    }
+    let newest = LedgerReader::open(&settings, "lab", None, WITHIN).expect("a ledger");
+    assert_eq!(newest.run(), 2);
+    let unknown = LedgerReader::open(&settings, "lab", Some(9), WITHIN).err().expect("no run 9");
+    assert!(matches!(unknown, LedgerError::Unknown { .. }), "{unknown}");
+    assert!(unknown.to_string().contains("no run 9 (found: 2, 1)"), "{unknown}");
+}
+
+#[test]
+fn broker_that_is_away_stops_no_node_and_makes_nobody_dead() {
+    let (broker, settings) = cluster();
+    let mut writer = LedgerWriter::open(&settings, "lab").expect("the topic");
+    let readout = Some(ReadoutBlock::default());
+    let block = NodeBlock { readout, ..block(1, "crate-a", NodeState::Running) };
+    assert!(writer.publish(&block));
+    let limit = Instant::now() + WITHIN;
+    let mut reader = loop {
+        match LedgerReader::open(&settings, "lab", None, WITHIN) {
+            Ok(reader) => break reader,
+            Err(error) => assert!(Instant::now() < limit, "{error}"),
+        }
+    };
+    broker.kill();
+    // The broker takes nothing: two blocks wait, all later ones are left out at once.
+    for sequence in 1..10_000 {
+        writer.publish(&NodeBlock { sequence, ..block.clone() });
+    }
+    assert!(writer.skipped() >= 9_997, "{} blocks were left out", writer.skipped());
+    let said = reader.look(Duration::from_millis(10)).expect_err("the broker is away");
+    assert!(said.to_string().contains("check the brokers"), "{said}");
+    std::thread::sleep(Duration::from_secs(3));
+    let _ = reader.look(Duration::from_millis(10));
+    let life = |reader: &LedgerReader| reader.ledger().nodes[0].life;
+    assert_eq!(life(&reader), Life::Alive, "no block could come");
+    let last = NodeBlock { sequence: 10_000, state: NodeState::Ended, ..block };
+    let said = writer.finish(&last, Duration::from_millis(200)).expect_err("the broker is away");
+    assert!(said.to_string().contains("not stored"), "{said}");
+    broker.restart();
+    writer.finish(&last, WITHIN).expect("stored");
+    let limit = Instant::now() + WITHIN;
+    while life(&reader) != Life::Ended {
+        assert!(Instant::now() < limit, "the last block does not come");
+        let _ = reader.look(Duration::from_millis(100));
+    }
+}
