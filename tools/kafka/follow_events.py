@@ -4,9 +4,9 @@
 usage: follow_events.py BROKER TOPIC GROUP FILE [SECONDS]
 
 Appends one line per event to FILE: the key of its record and the key of the event; and a line with
-`end` behind each record. It ends after SECONDS without a record; by default it goes on. The place in the topic is committed after the lines
-are on the disk, so a consumer that was killed reads its last records again. The record's key shows
-that: lines of records that FILE has already are not written again.
+`end` behind each record. It ends after SECONDS without a record; by default it goes on. The place
+in the topic is committed after the lines are on the disk, so a consumer that was killed reads its
+last records again. The record's key shows that: records that FILE has are not written again.
 """
 
 import os

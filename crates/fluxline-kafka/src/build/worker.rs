@@ -159,7 +159,7 @@ impl Worker {
     pub fn step(
         &mut self,
         log: &mut impl Log,
-        output: &mut impl Output,
+        output: &mut (impl Output + ?Sized),
     ) -> Result<Step, WorkError> {
         if self.builder.is_ended() {
             return Ok(Step::Over);
@@ -194,7 +194,7 @@ impl Worker {
     fn put(
         &mut self,
         log: &mut impl Log,
-        output: &mut impl Output,
+        output: &mut (impl Output + ?Sized),
         batch: &OutputBatch,
     ) -> Result<(), WorkError> {
         let partition = self.claim.partition;
