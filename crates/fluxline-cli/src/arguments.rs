@@ -38,12 +38,17 @@ pub enum Command {
     #[command(after_help = "Examples:\n  fluxline run experiment.toml\n  \
         fluxline run --pcap capture.pcapng --format srs-vmm3\n  \
         fluxline run --pcap a.pcap --pcap b.pcap --format counter --events key --require 2\n  \
-        fluxline run --udp 0.0.0.0:6006 --format srs-vmm3 --seconds 60")]
+        fluxline run --udp 0.0.0.0:6006 --format srs-vmm3 --seconds 60\n  \
+        fluxline run experiment.toml --node readout-1\n  \
+        fluxline run experiment.toml --node builder")]
     Run(RunArguments),
     /// Ten seconds of the main job: 8 emulated front-ends push UDP over loopback
     #[command(after_help = "Example: fluxline demo --seconds 3")]
     Demo(DemoArguments),
     /// Look at a run that goes on and control it, from another terminal
+    #[command(after_help = "Examples:\n  fluxline ctl status\n  \
+        fluxline ctl kafka://10.0.0.5:9092/lab.beam status\n  \
+        fluxline ctl kafka://10.0.0.5:9092/lab.beam end readout-2")]
     Ctl(CtlArguments),
     /// Show run folders on a page: finished runs, and those being written
     #[command(after_help = "Examples:\n  fluxline serve runs\n  \
@@ -373,6 +378,14 @@ pub struct RunArguments {
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,
+    /// Run this node of the experiment's [cluster]: the name of a readout node, or builder
+    #[arg(long, value_name = "NODE", requires = "experiment", conflicts_with_all = [
+        "folder", "no_record", "parameters"
+    ])]
+    pub node: Option<String>,
+    /// The name of this builder among all builders; default: host and process id
+    #[arg(long, requires = "node")]
+    pub id: Option<String>,
     /// The live page
     #[command(flatten)]
     pub serve: ServeArguments,
@@ -416,6 +429,12 @@ pub struct DemoArguments {
                   fluxline ctl note \"beam is back\"\n  \
                   fluxline ctl --run runs/0042 stop")]
 pub struct CtlArguments {
+    /// The cluster to control, as kafka://HOST:PORT/CLUSTER; default: a run on this machine
+    #[arg(value_parser = cluster_address, conflicts_with_all = ["run", "url"])]
+    pub cluster: Option<String>,
+    /// Of a cluster: file with settings of the connection, such as TLS and passwords
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub settings_file: Option<PathBuf>,
     /// The folder of the run; default: the newest in `runs` that is served
     #[arg(long, conflicts_with = "url")]
     pub run: Option<PathBuf>,
@@ -450,6 +469,19 @@ pub enum CtlRequest {
         /// The number
         number: u64,
     },
+    /// End the part of a readout node that died and will not come back; of a cluster
+    End {
+        /// The node's name
+        node: String,
+    },
+}
+
+/// Accepts the address of a cluster, so that a misspelt request is not taken for one.
+fn cluster_address(text: &str) -> Result<String, String> {
+    match text.starts_with("kafka://") {
+        true => Ok(text.to_owned()),
+        false => Err("write kafka://HOST:PORT/CLUSTER, or one of the requests".to_owned()),
+    }
 }
 
 /// `fluxline inspect`.

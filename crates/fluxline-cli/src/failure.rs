@@ -104,6 +104,12 @@ impl Failure {
         Failure::new(FailureKind::Ledger, message)
     }
 
+    /// Recording stopped before the run did.
+    #[cfg(feature = "kafka")]
+    pub fn recording(message: impl fmt::Display) -> Failure {
+        Failure::new(FailureKind::Recording, message)
+    }
+
     /// Files of a run are missing or damaged.
     pub fn files(message: impl fmt::Display) -> Failure {
         Failure::new(FailureKind::Files, message)

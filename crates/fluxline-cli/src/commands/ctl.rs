@@ -6,6 +6,7 @@ use fluxline_serve::{Client, ClientError};
 use serde_json::{Value, json};
 
 use crate::arguments::{CtlArguments, CtlRequest};
+use crate::commands::cluster_ctl;
 use crate::failure::Failure;
 use crate::say;
 use crate::served::FILE;
@@ -15,6 +16,15 @@ const RUNS: &str = "runs";
 
 /// Sends a request, and prints the answer.
 pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
+    if let Some(cluster) = &arguments.cluster {
+        return cluster_ctl::ctl(cluster, arguments, json);
+    }
+    if let CtlRequest::End { node } = &arguments.request {
+        return Err(Failure::input(format_args!(
+            "`end {node}` is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER end \
+             {node}`."
+        )));
+    }
     let url = match (&arguments.url, &arguments.run) {
         (Some(url), _) => url.clone(),
         (None, Some(run)) => url_of(run)?,
@@ -40,7 +50,7 @@ pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
 fn request(request: &CtlRequest) -> Option<Value> {
     let command = |name: &str| Some(json!({ "command": name }));
     match request {
-        CtlRequest::Status => None,
+        CtlRequest::Status | CtlRequest::End { .. } => None,
         CtlRequest::Start => command("start"),
         CtlRequest::Pause => command("pause"),
         CtlRequest::Resume => command("resume"),

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod cluster_ctl;
 #[cfg(feature = "kafka")]
 pub mod cluster_ledger;
 pub mod ctl;
@@ -14,6 +15,7 @@ pub mod gather;
 pub mod generate;
 pub mod inspect;
 mod integrity;
+pub mod node;
 mod packet_file;
 pub mod rdma;
 pub mod recover;

@@ -40,6 +40,9 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
         experiment.record.enabled = false;
     }
     experiment.check().map_err(Failure::input)?;
+    if let Some(node) = arguments.node {
+        return super::node::run(experiment, node, arguments.id, json);
+    }
     let how = How { folder, serve: arguments.serve, quiet: json };
     Ok(finish(&acquisition::run(experiment, how)?, json))
 }

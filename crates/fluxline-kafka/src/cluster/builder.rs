@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::ClusterOutput;
@@ -219,25 +218,6 @@ fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Resul
     });
     let formats = session.loaded.iter();
     let formats = formats.map(|of| (of.description.name().to_owned(), of.text.clone()));
-    let (formats, builder) = (formats.collect::<Vec<_>>(), session.join.id.clone());
-    let config = TopicConfig {
-        run: run.number(),
-        name: experiment.name.clone(),
-        formats,
-        experiment: serde_json::to_value(experiment).unwrap_or_default(),
-        record_bytes: RECORD_BYTES,
-    };
-    let name = builder.clone();
-    let open_output = move |record_bytes: Option<usize>| -> Box<dyn Output + Send> {
-        let (run, formats) = (config.run, config.formats.clone());
-        let files = folder.as_deref().map(|root| {
-            let folders = RunFolders::new(root, &name, run, formats);
-            folders.of_experiment(&config.name, config.experiment.clone())
-        });
-        let of_topic = |record_bytes| TopicConfig { record_bytes, ..config.clone() };
-        let topic = record_bytes.map(|bytes| TopicOutput::new(of_topic(bytes)));
-        Box::new(Outputs { files, topic })
-    };
     Ok(Task {
         settings: session.settings.clone(),
         cluster: session.cluster.name.clone(),

@@ -7,6 +7,8 @@
 pub mod block;
 #[cfg(feature = "client")]
 pub mod builder;
+#[cfg(feature = "client")]
+pub mod command;
 pub mod control;
 #[cfg(feature = "client")]
 pub mod control_log;

@@ -1,13 +1,18 @@
 //! A thread that builds one partition for as long as this process has it.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::block::PartitionBlock;
 use crate::build::kafka::KafkaLog;
-use crate::build::{LogError, Output, RunPlan, Step, WorkError, Worker};
+use crate::build::{
+    LogError, Outputs, RunFolders, RunPlan, Step, TopicConfig, TopicOutput, WorkError, Worker,
+};
 use crate::client::TopicError;
 use crate::settings::Settings;
 
@@ -37,6 +42,30 @@ pub struct Task {
 
 /// Opens an output with records of at most this size \[byte\]; `None`: files alone.
 pub type OpenOutput = dyn Fn(Option<usize>) -> Box<dyn Output + Send> + Send + Sync;
+
+/// Largest record of events \[byte\].
+const EVENT_RECORD_BYTES: usize = 512 << 10;
+
+impl Task {
+    fn open_outputs(&self, log: &mut KafkaLog) -> Result<Outputs, TopicError> {
+        let RunPlan { run, name, .. } = &self.plan;
+        let (formats, experiment) = (self.formats.clone(), self.experiment.clone());
+        let files = self.folder.as_ref().map(|folder| {
+            RunFolders::new(folder, &self.builder, *run, formats.clone())
+                .of_experiment(name, experiment.clone())
+        });
+        let topic = match self.has_topic {
+            true => {
+                let record_bytes = log.open_events(&self.cluster, EVENT_RECORD_BYTES)?;
+                let (run, name) = (*run, name.clone());
+                let config = TopicConfig { run, name, formats, experiment, record_bytes };
+                Some(TopicOutput::new(config))
+            }
+            false => None,
+        };
+        Ok(Outputs { files, topic })
+    }
+}
 
 /// The reason why a thread ended.
 #[derive(Debug)]
@@ -127,7 +156,7 @@ fn build(
     };
     let mut published = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        let step = worker.step(&mut log, &mut *output).inspect_err(|_| publish(&worker))?;
+        let step = worker.step(&mut log, &mut output).inspect_err(|_| publish(&worker))?;
         if step == Step::Over {
             publish(&worker);
             return Ok(Ended::Built);

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use fluxline_core::Span;
-use fluxline_daq::counters::InputCounters;
+use fluxline_daq::ledger::InputCounters;
 use fluxline_run::{EndedInputs, Inputs, builder_config, start_inputs, try_links};
 
 use super::block::{NodeBlock, NodeState, ReadoutBlock};

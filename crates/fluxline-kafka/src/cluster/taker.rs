@@ -6,8 +6,8 @@ use fluxline_core::{Datagram, Moment, Span};
 use fluxline_run::PacketTaker;
 
 use super::block::ReadoutBlock;
+use crate::build::ReadoutNode;
 use crate::build::kafka::KafkaLog;
-use crate::build::{Log, ReadoutNode};
 
 /// Time between two publications of counts.
 const PUBLISH_EVERY: Span = Span::from_ms(250);

@@ -121,6 +121,14 @@ fn appeared(probe: &BaseConsumer, settings: &Settings, name: &str) -> Result<usi
     }
 }
 
+/// Returns the number of partitions of a topic.
+///
+/// Errors: [`TopicError`]; the topic must exist.
+pub fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, TopicError> {
+    let probe: BaseConsumer = config(settings).create().map_err(|error| wrong_settings(&error))?;
+    Ok(check_topic(probe.client(), settings, topic)? as u32)
+}
+
 /// Returns the offset behind the last record of each partition of a topic.
 ///
 /// Errors: [`TopicError::NoBroker`].
