@@ -13,13 +13,8 @@ use super::group::Group;
 use super::partition_thread::{Ended, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
-use crate::build::{
-    LogError, Output, Outputs, RunFolders, RunPlan, TopicConfig, TopicOutput, WorkError,
-};
-use crate::client::TopicError;
+use crate::build::{LogError, RunPlan, WorkError};
 
-/// Largest record of events, where the topic takes it \[byte\].
-const RECORD_BYTES: usize = 512 << 10;
 /// Time between two looks at the control topic and the group.
 const LOOK: Duration = Duration::from_millis(50);
 /// Wait before a partition is claimed again.
@@ -224,8 +219,10 @@ fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Resul
         plan,
         begins: (run.begin.fragments.clone(), run.begin.commits.clone()),
         files: inputs.collect(),
-        builder,
-        record_bytes: (session.cluster.output != ClusterOutput::Files).then_some(RECORD_BYTES),
-        open_output: Arc::new(open_output),
+        builder: session.join.id.clone(),
+        folder,
+        has_topic: session.cluster.output != ClusterOutput::Files,
+        formats: formats.collect(),
+        experiment: serde_json::to_value(experiment).unwrap_or_default(),
     })
 }

@@ -34,14 +34,15 @@ pub struct Task {
     pub files: Vec<(u16, u16)>,
     /// The builder's name.
     pub builder: String,
-    /// Largest record for the topic of events \[byte\]; `None`: files alone.
-    pub record_bytes: Option<usize>,
-    /// Opens the place that a partition's batches are written to, for records of this size.
-    pub open_output: Arc<OpenOutput>,
+    /// The folder of run folders; `None`: no files.
+    pub folder: Option<PathBuf>,
+    /// Events go to their topic.
+    pub has_topic: bool,
+    /// Names and texts of the packet descriptions.
+    pub formats: Vec<(String, String)>,
+    /// The experiment, without secrets.
+    pub experiment: Value,
 }
-
-/// Opens an output with records of at most this size \[byte\]; `None`: files alone.
-pub type OpenOutput = dyn Fn(Option<usize>) -> Box<dyn Output + Send> + Send + Sync;
 
 /// Largest record of events \[byte\].
 const EVENT_RECORD_BYTES: usize = 512 << 10;
@@ -141,13 +142,11 @@ fn build(
     };
     let (fragments, commits) = task.begins.clone();
     let mut log = log.begin_at(fragments, commits);
-    let record_bytes = task.record_bytes.map(|bytes| log.open_events(&task.cluster, bytes));
-    let record_bytes = match record_bytes.transpose() {
-        Ok(bytes) => bytes,
+    let mut output = match task.open_outputs(&mut log) {
+        Ok(output) => output,
         Err(TopicError::NoBroker { reason, .. }) => return Ok(Ended::Again(reason)),
         Err(error) => return Ok(Ended::Topic(error)),
     };
-    let mut output = (task.open_output)(record_bytes);
     let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?;
     worker.read_on_demand(&task.files);
     let publish = |worker: &Worker| {
