@@ -3,10 +3,10 @@
 
 usage: follow_events.py BROKER TOPIC GROUP FILE [SECONDS]
 
-Appends one line per event to FILE: the key of its record and the key of the event. It ends after
-SECONDS without a record; by default it goes on. The place in the topic is committed after the lines
-are on the disk, so a consumer that was killed reads its last records again. The record's key shows
-that: lines of records that FILE has already are not written again.
+Appends one line per event to FILE: the key of its record and the key of the event; and a line with
+`end` behind each record. It ends after SECONDS without a record; by default it goes on. The place
+in the topic is committed after the lines are on the disk, so a consumer that was killed reads its
+last records again. The record's key shows that: records that FILE has are not written again.
 """
 
 import os
@@ -26,13 +26,13 @@ def main() -> None:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
-            "session.timeout.ms": 6000,
+            "session.timeout.ms": 3000,
         }
     )
     consumer.subscribe([topic])
-    keep_whole_lines(path)
+    keep_whole_records(path)
     with open(path) as file:
-        done = {line.split(" ")[0] for line in file if line.rstrip().endswith("end")}
+        done = {line.split(" ")[0] for line in file}
     idle = 0.0
     with open(path, "a") as file:
         while patience is None or idle < patience:
@@ -62,11 +62,13 @@ def is_events(message) -> bool:
     return headers.get("content-type") == b"application/vnd.apache.arrow.stream"
 
 
-def keep_whole_lines(path: str) -> None:
-    """Cuts a last line without an end, which a kill may leave."""
+def keep_whole_records(path: str) -> None:
+    """Cuts lines behind the last complete record, which a kill may leave."""
+    end = b" - end\n"
     with open(path, "ab+") as file:
         file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
+        last = file.read().rfind(end)
+        file.truncate(last + len(end) if last >= 0 else 0)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,10 @@ fn program_without_kafka_refuses_a_sink_and_shipping() {
     let (status, said) = fluxline(&["ship", "runs/0042"], scratch.path());
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("runs/0042") && said.contains("--features kafka"), "{said}");
+    let gather = ["gather", "kafka://127.0.0.1:9/lab", "--into", "runs/0042"];
+    let (status, said) = fluxline(&gather, scratch.path());
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("runs/0042") && said.contains("--features kafka"), "{said}");
 }
 
 #[test]

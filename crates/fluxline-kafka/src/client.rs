@@ -163,7 +163,7 @@ impl ClientContext for Cause {
             Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed)
         );
         let is_security = error.rdkafka_error_code() == Some(RDKafkaErrorCode::SSL)
-            || reason.contains("security.protocol");
+            || ["security.protocol", "SSL handshake"].iter().any(|part| reason.contains(part));
         if is_login || is_security {
             let mut cause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             cause.get_or_insert_with(|| (is_login, reason.to_owned()));

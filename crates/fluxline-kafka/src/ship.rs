@@ -4,19 +4,16 @@
 //! be shipped again after any interruption, and nothing is sent twice. Each batch is a transaction
 //! under a name of the run: a second shipment of the run ends the first one.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunEnd, RunFolder, RunReader};
-use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Message as _};
-use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
@@ -85,8 +82,8 @@ pub enum ShipError {
         run: PathBuf,
     },
     /// The broker went away, or refused records.
-    #[error("at least {unsent} records of {} were not acknowledged ({reason}); run the same command again \
-        when the broker is back: it sends the rest", .run.display())]
+    #[error("a batch with {unsent} records of {} was not acknowledged ({reason}); run the same \
+        command again when the broker is back: it sends the rest", .run.display())]
     Unsent {
         /// The run.
         run: PathBuf,
@@ -150,6 +147,8 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
             } else if let Some(stream) = piece.stream {
                 let id = RecordId { run: to.run_id.clone(), batch: number, piece: piece.number };
                 report.events += piece.events;
+                report.sent += 1;
+                report.sent_bytes += stream.len() as u64;
                 if failure.is_none() {
                     failure = shipment.send(&id, piece.events, stream).err();
                 }
@@ -162,8 +161,6 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
         }
         shipment.commit()?;
     }
-    report.sent = shipment.counts.acked.load(Ordering::Relaxed);
-    report.sent_bytes = shipment.counts.bytes.load(Ordering::Relaxed);
     Ok(report)
 }
 
@@ -276,62 +273,36 @@ fn start_offset(
     })
 }
 
-/// Counts of records on their way.
-#[derive(Default)]
-struct Counts {
-    acked: AtomicU64,
-    bytes: AtomicU64,
-    failed: AtomicU64,
-}
-
-/// Takes the client's reports.
-struct Acknowledgements(Arc<Counts>);
-
-impl ClientContext for Acknowledgements {}
-
-impl ProducerContext for Acknowledgements {
-    type DeliveryOpaque = ();
-
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        match result {
-            Ok(message) => {
-                self.0.acked.fetch_add(1, Ordering::Relaxed);
-                self.0.bytes.fetch_add(message.payload_len() as u64, Ordering::Relaxed);
-            }
-            Err(_) => drop(self.0.failed.fetch_add(1, Ordering::Relaxed)),
-        }
-    }
-}
-
 /// Records on their way to a topic.
 struct Shipment {
-    producer: ThreadedProducer<Acknowledgements>,
-    counts: Arc<Counts>,
+    producer: ThreadedProducer<DefaultProducerContext>,
     topic: String,
     run: PathBuf,
+    /// Records of the batch that is being sent.
+    open: Cell<u64>,
 }
 
 impl Shipment {
     fn open(to: &Destination, run: &Path) -> Result<Shipment, ShipError> {
-        let counts = Arc::new(Counts::default());
-        let producer: ThreadedProducer<Acknowledgements> = config(&to.settings)
+        let producer: ThreadedProducer<DefaultProducerContext> = config(&to.settings)
             .set("transactional.id", format!("fluxline-ship-{}-{}", to.topic, to.run_id))
             .set("linger.ms", "5")
             .set("batch.size", "1000000")
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", message_bytes(to.record_bytes).to_string())
             .set("message.timeout.ms", PATIENCE.as_millis().to_string())
-            .create_with_context(Acknowledgements(counts.clone()))
+            .create()
             .map_err(|error| wrong_settings(&error))?;
         check_topic(producer.client(), &to.settings, &to.topic)?;
-        let shipment =
-            Shipment { producer, counts, topic: to.topic.clone(), run: run.to_path_buf() };
+        let (topic, run) = (to.topic.clone(), run.to_path_buf());
+        let shipment = Shipment { producer, topic, run, open: Cell::new(0) };
         let began = shipment.producer.init_transactions(PATIENCE);
         began.map_err(|error| shipment.failed(&error))?;
         Ok(shipment)
     }
 
     fn begin(&self) -> Result<(), ShipError> {
+        self.open.set(0);
         self.producer.begin_transaction().map_err(|error| self.failed(&error))
     }
 
@@ -343,17 +314,14 @@ impl Shipment {
     fn failed(&self, error: &KafkaError) -> ShipError {
         match is_fenced(error) {
             true => ShipError::Fenced { run: self.run.clone() },
-            false => {
-                let unsent = self.counts.failed.load(Ordering::Relaxed)
-                    + u64::try_from(self.producer.in_flight_count()).unwrap_or(0);
-                self.unsent(unsent.max(1), &error.to_string())
-            }
+            false => self.unsent(&error.to_string()),
         }
     }
 
     /// Sends a record; waits while the client's memory is full.
     fn send(&self, id: &RecordId, events: u64, stream: &[u8]) -> Result<(), ShipError> {
         let key = id.to_string();
+        self.open.set(self.open.get() + 1);
         let mut record = BaseRecord::to(&self.topic)
             .key(&key)
             .payload(stream)
@@ -370,7 +338,8 @@ impl Shipment {
         }
     }
 
-    fn unsent(&self, unsent: u64, reason: &str) -> ShipError {
-        ShipError::Unsent { run: self.run.clone(), unsent, reason: reason.to_owned() }
+    fn unsent(&self, reason: &str) -> ShipError {
+        let (run, reason) = (self.run.clone(), reason.to_owned());
+        ShipError::Unsent { run, unsent: self.open.get(), reason }
     }
 }

@@ -9,6 +9,7 @@
 pub mod checkpoint;
 #[cfg(any(feature = "client", test))]
 mod checkpoint_records;
+#[cfg(any(feature = "client", test))]
 pub(crate) mod commits;
 #[cfg(feature = "client")]
 pub mod deliveries;

@@ -207,7 +207,7 @@ impl Worker {
     pub fn step(
         &mut self,
         log: &mut impl Log,
-        output: &mut impl Output,
+        output: &mut (impl Output + ?Sized),
     ) -> Result<Step, WorkError> {
         if self.builder.is_ended() {
             return Ok(Step::Over);
@@ -271,7 +271,7 @@ impl Worker {
     fn put(
         &mut self,
         log: &mut impl Log,
-        output: &mut impl Output,
+        output: &mut (impl Output + ?Sized),
         batch: &OutputBatch,
     ) -> Result<(), WorkError> {
         let partition = self.claim.partition;

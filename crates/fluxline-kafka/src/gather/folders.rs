@@ -122,7 +122,7 @@ impl Part {
             parts.push(part);
             return Ok(());
         }
-        let unread = |error| {
+        let unread = |error: std::io::Error| {
             GatherError::Files(format!(
                 "{} cannot be read ({error}); give folders of builders",
                 path.display()

@@ -83,7 +83,8 @@ impl Target {
     fn number_of(&mut self, old: u32, line: Option<&SourceLine>) -> Result<u32, GatherError> {
         let Some(line) = line else {
             return Err(GatherError::Files(format!(
-                "source {old} of a batch has no description; restore sources.jsonl from a copy"
+                "source {old} of a batch has no description; restore sources.jsonl, or the first \
+                 records of the topic"
             )));
         };
         let node = line.details.get("node").and_then(Value::as_u64).unwrap_or(0);
@@ -96,9 +97,18 @@ impl Target {
         Ok(number)
     }
 
-    /// Completes the run and gives it its name.
+    /// Completes the run and gives it its name, or removes what was written.
     pub fn finish(
         mut self,
+        commits: &RunCommits,
+        gathered: &Gathered,
+        from: &str,
+    ) -> Result<(), GatherError> {
+        self.complete(commits, gathered, from).inspect_err(|_| self.abandon())
+    }
+
+    fn complete(
+        &mut self,
         commits: &RunCommits,
         gathered: &Gathered,
         from: &str,
@@ -153,8 +163,7 @@ impl Target {
     }
 
     /// Removes what was written.
-    pub fn abandon(self) {
-        drop(self.run);
+    pub fn abandon(&self) {
         // What stays is marked, and the next call removes it.
         let _ = std::fs::remove_dir_all(&self.draft);
     }

@@ -86,7 +86,8 @@ impl Broker {
     pub fn put(&self, topic: &str, partition: u32, key: Option<&str>, value: &[u8]) {
         let producer: BaseProducer =
             ClientConfig::new().set("bootstrap.servers", &self.address).create().expect("it");
-        let mut record = BaseRecord::to(topic).partition(partition as i32).payload(value);
+        let mut record: BaseRecord<'_, str, [u8]> =
+            BaseRecord::to(topic).partition(partition as i32).payload(value);
         if let Some(key) = key {
             record = record.key(key);
         }
