@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod ess;
 mod identity;
 mod pieces;
 pub mod settings;

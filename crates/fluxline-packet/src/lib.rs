@@ -21,6 +21,7 @@ pub mod decode;
 pub mod diagram;
 mod drawing;
 pub mod epoch;
+pub mod ess;
 pub mod expression;
 mod field_type;
 mod instruction;

@@ -100,6 +100,8 @@ pub struct Packet {
     pub crc: Option<Spanned<Crc>>,
     /// The values with which an emulator fills such a packet; the roles give the others.
     pub emulate: Option<Spanned<Emulate>>,
+    /// The mapping to the schemas of the European Spallation Source.
+    pub ess: Option<Spanned<super::ess::written::Ess>>,
 }
 
 /// An expression as written: an integer, or text like `"measurement_id / columns_per_packet"`.
