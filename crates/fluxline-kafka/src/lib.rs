@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+mod cut;
 pub mod ess;
 mod identity;
 mod pieces;
@@ -15,6 +16,8 @@ pub mod settings;
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod delivery;
 #[cfg(feature = "client")]
 pub mod ship;
 #[cfg(feature = "client")]
@@ -24,5 +27,6 @@ mod wait;
 
 #[cfg(feature = "client")]
 pub use client::TopicError;
-pub use identity::{RecordId, run_id_of};
+pub use cut::{ContentType, Cut, Cutter, Record};
+pub use identity::{RecordId, RunMark, run_id_of};
 pub use pieces::{Piece, Pieces};

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::experiment::SinkSchema;
 use fluxline_daq::record::{Integrity, RunEnd, RunFolder, RunReader};
+use fluxline_packet::Description;
 use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -20,7 +22,9 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
-use crate::identity::{RecordId, run_id_of};
+use crate::cut::{ContentType, Cut, Cutter, misfit_note};
+use crate::ess::{Formats, RunMessages, Schema};
+use crate::identity::{RecordId, RunMark, run_id_of};
 use crate::pieces::Pieces;
 use crate::settings::Settings;
 use crate::sink::{headers, message_bytes};
@@ -42,6 +46,8 @@ pub struct ShipConfig {
     pub topic: Option<String>,
     /// The file with settings of the connection; `None`: that of the experiment.
     pub settings_file: Option<PathBuf>,
+    /// The form of the records; `None`: that of the experiment, else Arrow IPC streams.
+    pub schema: Option<SinkSchema>,
 }
 
 /// The result of shipping.
@@ -61,8 +67,12 @@ pub struct ShipReport {
     pub events: u64,
     /// Events that are larger than a record may be; they are in the files only.
     pub too_large: u64,
+    /// Events without a value that the schema takes; they are in the files only.
+    pub unmapped: u64,
     /// Records of other programs in the topic.
     pub foreign: u64,
+    /// Sentences on values that do not fit into the schema.
+    pub notes: Vec<String>,
 }
 
 /// The reason why a run could not be shipped.
@@ -91,11 +101,16 @@ pub enum ShipError {
 struct Destination {
     settings: Settings,
     topic: String,
+    /// The topic of the messages of start and stop.
+    run_topic: String,
+    service_id: String,
+    schema: SinkSchema,
     run_id: String,
     name: String,
     formats: Vec<String>,
     record_bytes: u32,
     began_ns: u64,
+    ended_ns: Option<u64>,
 }
 
 /// Sends the records that the topic lacks.
@@ -116,43 +131,35 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
             "{run} is being recorded now; ship it when the run has ended."
         )));
     }
-    let present = Present::find(&to)?;
-    let shipment = Shipment::open(&to, &ship.run)?;
-    let mut report = ShipReport {
+    let (mut cutter, marks) = to.cutter(&folder)?;
+    let mut present = Present::find(&to, &to.topic)?;
+    if to.run_topic != to.topic {
+        present.marks = Present::find(&to, &to.run_topic)?.marks;
+    }
+    let mut shipment = Shipment::open(&to, &ship.run)?;
+    shipment.report = ShipReport {
         run: to.run_id.clone(),
         topic: to.topic.clone(),
         foreign: present.foreign,
         ..ShipReport::default()
     };
-    let mut pieces = Pieces::new(&to.name, &to.formats, to.record_bytes as usize);
-    let mut batch = EventBatch::default();
-    while let Some(recorded) =
-        reader.next_batch().map_err(|error| ShipError::Run(format!("{error}.")))?
-    {
-        batch.clear();
-        recorded.append_to(&mut batch).map_err(|error| ShipError::Run(format!("{error}.")))?;
-        let number = recorded.number();
-        let mut failure = None;
-        pieces.for_each(number, &batch, |piece| {
-            if present.records.contains(&(number, piece.number)) {
-                report.present += 1;
-            } else if let Some(stream) = piece.stream {
-                let id = RecordId { run: to.run_id.clone(), batch: number, piece: piece.number };
-                report.events += piece.events;
-                if failure.is_none() {
-                    failure = shipment.send(&id, piece.events, stream).err();
-                }
-            } else {
-                report.too_large += piece.events;
-            }
-        });
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
+    let mut marks = marks;
+    if let Some(messages) = &mut marks {
+        shipment.mark(&to, &present, RunMark::Start, messages.start())?;
     }
+    let last_ns = shipment.batches(&mut reader, &mut cutter, &to, &present)?;
     shipment.finish()?;
+    if let Some(messages) = &mut marks {
+        // The stop follows the last event.
+        let ended_ns = to.ended_ns.unwrap_or(last_ns.max(to.began_ns));
+        shipment.mark(&to, &present, RunMark::Stop, messages.stop(ended_ns))?;
+        shipment.finish()?;
+    }
+    let mut report = std::mem::take(&mut shipment.report);
     report.sent = shipment.counts.acked.load(Ordering::Relaxed);
     report.sent_bytes = shipment.counts.bytes.load(Ordering::Relaxed);
+    report.notes =
+        cutter.take_misfits().iter().map(|(name, count)| misfit_note(name, *count)).collect();
     Ok(report)
 }
 
@@ -183,28 +190,69 @@ impl Destination {
             ShipError::Run(format!("{run}/run.json does not state when the run began."))
         })?;
         let formats = folder.formats().unwrap_or_default();
+        let of_run = serde_json::from_value(sink["schema"].clone()).unwrap_or_default();
+        let schema = ship.schema.unwrap_or(of_run);
+        if sink.is_object() && schema != of_run && Some(&topic) == text("topic").as_ref() {
+            return Err(ShipError::Run(format!(
+                "topic `{topic}` has records of {run} in another schema; write --topic with \
+                 another topic, or leave --schema out."
+            )));
+        }
         let record_bytes = sink["record-bytes"].as_u64().and_then(|of| u32::try_from(of).ok());
         Ok(Destination {
             settings,
+            run_topic: text("run-topic").unwrap_or_else(|| topic.clone()),
+            service_id: text("service-id").unwrap_or_default(),
+            schema,
             topic,
             run_id,
             name: document["experiment"]["name"].as_str().unwrap_or("run").to_owned(),
             formats,
             record_bytes: record_bytes.unwrap_or(512 << 10),
             began_ns: document["began_ns"].as_u64().unwrap_or(0),
+            ended_ns: document["ended_ns"].as_u64(),
         })
+    }
+
+    /// Returns the cutter of the run's batches, and the messages of its start and stop.
+    fn cutter(&self, folder: &RunFolder) -> Result<(Cutter, Option<RunMessages>), ShipError> {
+        let bytes_max = self.record_bytes as usize;
+        if self.schema == SinkSchema::Arrow {
+            let pieces = Pieces::new(&self.name, &self.formats, bytes_max);
+            return Ok((Cutter::Arrow(Box::new(pieces)), None));
+        }
+        let error = |text: &dyn std::fmt::Display| ShipError::Run(format!("{text}."));
+        let lines = folder.sources().map_err(|reason| error(&reason))?;
+        let mut formats = Formats::default();
+        for line in &lines {
+            if formats.of(line).is_some() {
+                continue;
+            }
+            let text = folder.read_format(&line.format).map_err(|reason| error(&reason))?;
+            let file = format!("formats/{}.toml", line.format);
+            let loaded = Description::load(&file, &text, &line.parameters);
+            formats.add(loaded.map_err(|reason| error(&reason))?, &line.parameters);
+        }
+        formats.check().map_err(|text| error(&text))?;
+        let messages =
+            RunMessages::new(&self.run_id, &self.name, &self.topic, formats.descriptions())
+                .for_writer(&self.settings.brokers, &self.service_id);
+        let mut cutter = Cutter::ess(formats, bytes_max);
+        lines.iter().for_each(|line| cutter.add_source(line));
+        Ok((cutter, Some(messages)))
     }
 }
 
 /// The records of a run that its topic has.
 struct Present {
     records: HashSet<(u64, u32)>,
+    marks: HashSet<RunMark>,
     foreign: u64,
 }
 
 impl Present {
     /// Reads the keys in the topic, from a day before the run to the present end.
-    fn find(to: &Destination) -> Result<Present, ShipError> {
+    fn find(to: &Destination, topic: &str) -> Result<Present, ShipError> {
         let consumer: BaseConsumer = config(&to.settings)
             .set("group.id", "fluxline-ship")
             .set("enable.auto.commit", "false")
@@ -212,14 +260,13 @@ impl Present {
             .set("auto.offset.reset", "earliest")
             .create()
             .map_err(|error| wrong_settings(&error))?;
-        let partitions = check_topic(consumer.client(), &to.settings, &to.topic)?;
-        let mut present = Present { records: HashSet::new(), foreign: 0 };
+        let partitions = check_topic(consumer.client(), &to.settings, topic)?;
+        let mut present = Present { records: HashSet::new(), marks: HashSet::new(), foreign: 0 };
         for partition in 0..partitions {
-            present.read(&consumer, to, partition as i32).map_err(|error| {
+            present.read(&consumer, to, topic, partition as i32).map_err(|error| {
                 ShipError::Run(format!(
-                    "partition {partition} of topic `{}` cannot be read ({error}); nothing was \
-                     sent.",
-                    to.topic
+                    "partition {partition} of topic `{topic}` cannot be read ({error}); nothing \
+                     was sent.",
                 ))
             })?;
         }
@@ -230,22 +277,23 @@ impl Present {
         &mut self,
         consumer: &BaseConsumer,
         to: &Destination,
+        topic: &str,
         partition: i32,
     ) -> Result<(), KafkaError> {
-        let (low, high) = consumer.fetch_watermarks(&to.topic, partition, ANSWER_WITHIN)?;
-        let start = start_offset(consumer, to, partition)?.unwrap_or(high).max(low);
+        let (low, high) = consumer.fetch_watermarks(topic, partition, ANSWER_WITHIN)?;
+        let start = start_offset(consumer, to, topic, partition)?.unwrap_or(high).max(low);
         if start >= high {
             return Ok(());
         }
         let mut assignment = TopicPartitionList::new();
-        assignment.add_partition_offset(&to.topic, partition, Offset::Offset(start))?;
+        assignment.add_partition_offset(topic, partition, Offset::Offset(start))?;
         consumer.assign(&assignment)?;
         let mut progress = Instant::now();
         loop {
             let Some(message) = consumer.poll(Duration::from_millis(100)) else {
                 // Marks of transactions may follow the last record; they are not records.
                 let position = consumer.position()?;
-                let at = position.find_partition(&to.topic, partition).map(|its| its.offset());
+                let at = position.find_partition(topic, partition).map(|its| its.offset());
                 if matches!(at, Some(Offset::Offset(offset)) if offset >= high) {
                     return Ok(());
                 }
@@ -269,7 +317,11 @@ impl Present {
         match RecordId::parse(key) {
             Some(id) if id.run == to.run_id => drop(self.records.insert((id.batch, id.piece))),
             Some(_) => {}
-            None => self.foreign += 1,
+            None => match RunMark::parse(key) {
+                Some((run, mark)) if run == to.run_id => drop(self.marks.insert(mark)),
+                Some(_) => {}
+                None => self.foreign += 1,
+            },
         }
     }
 }
@@ -278,13 +330,14 @@ impl Present {
 fn start_offset(
     consumer: &BaseConsumer,
     to: &Destination,
+    topic: &str,
     partition: i32,
 ) -> Result<Option<i64>, KafkaError> {
     let before_ms = (to.began_ns / 1_000_000).saturating_sub(SEARCH_BEFORE.as_millis() as u64);
     let mut times = TopicPartitionList::new();
-    times.add_partition_offset(&to.topic, partition, Offset::Offset(before_ms as i64))?;
+    times.add_partition_offset(topic, partition, Offset::Offset(before_ms as i64))?;
     let found = consumer.offsets_for_times(times, ANSWER_WITHIN)?;
-    let found = found.find_partition(&to.topic, partition).map(|its| its.offset());
+    let found = found.find_partition(topic, partition).map(|its| its.offset());
     Ok(match found {
         Some(Offset::Offset(offset)) => Some(offset),
         _ => None,
@@ -322,8 +375,19 @@ impl ProducerContext for Acknowledgements {
 struct Shipment {
     producer: ThreadedProducer<Acknowledgements>,
     counts: Arc<Counts>,
-    topic: String,
     run: PathBuf,
+    report: ShipReport,
+}
+
+/// A record to be sent.
+#[derive(Clone, Copy)]
+struct ToSend<'a> {
+    topic: &'a str,
+    key: &'a str,
+    content: ContentType,
+    /// The number of events that the record has alone.
+    events: u64,
+    bytes: &'a [u8],
 }
 
 impl Shipment {
@@ -338,14 +402,90 @@ impl Shipment {
             .set("message.timeout.ms", PATIENCE.as_millis().to_string())
             .create_with_context(Acknowledgements(counts.clone()))
             .map_err(|error| wrong_settings(&error))?;
-        Ok(Shipment { producer, counts, topic: to.topic.clone(), run: run.to_path_buf() })
+        Ok(Shipment { producer, counts, run: run.to_path_buf(), report: ShipReport::default() })
+    }
+
+    /// Sends what the topic lacks of all batches; returns the time at which the last event was
+    /// closed \[ns since 1970\].
+    fn batches(
+        &mut self,
+        reader: &mut RunReader,
+        cutter: &mut Cutter,
+        to: &Destination,
+        present: &Present,
+    ) -> Result<u64, ShipError> {
+        let error = |text: &dyn std::fmt::Display| ShipError::Run(format!("{text}."));
+        let mut batch = EventBatch::default();
+        let mut last_ns = 0;
+        while let Some(recorded) = reader.next_batch().map_err(|reason| error(&reason))? {
+            batch.clear();
+            recorded.append_to(&mut batch).map_err(|reason| error(&reason))?;
+            let built = batch.events.iter().map(|event| event.built.as_ns());
+            last_ns = built.max().unwrap_or(0).max(last_ns);
+            let mut failure = None;
+            cutter.for_each(recorded.number(), &batch, |cut| {
+                let shipped = self.cut(recorded.number(), &cut, to, present);
+                failure = failure.take().or(shipped.err());
+            });
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+        }
+        Ok(last_ns)
+    }
+
+    /// Sends the records of a cut that the topic lacks.
+    fn cut(
+        &mut self,
+        batch: u64,
+        cut: &Cut<'_>,
+        to: &Destination,
+        present: &Present,
+    ) -> Result<(), ShipError> {
+        self.report.too_large += cut.too_large;
+        self.report.unmapped += cut.unmapped;
+        let before = self.report.present;
+        for record in cut.records {
+            if present.records.contains(&(batch, record.piece)) {
+                self.report.present += 1;
+                continue;
+            }
+            let id = RecordId { run: to.run_id.clone(), batch, piece: record.piece };
+            let (key, content, events) = (id.to_string(), record.content, cut.events);
+            let (topic, bytes) = (to.topic.as_str(), record.bytes);
+            self.send(ToSend { topic, key: &key, content, events, bytes })?;
+        }
+        if self.report.present - before < cut.records.len() as u64 {
+            self.report.events += cut.events;
+        }
+        Ok(())
+    }
+
+    /// Sends the message of the run's start or stop, unless the topic has it.
+    fn mark(
+        &mut self,
+        to: &Destination,
+        present: &Present,
+        mark: RunMark,
+        bytes: &[u8],
+    ) -> Result<(), ShipError> {
+        if present.marks.contains(&mark) {
+            self.report.present += 1;
+            return Ok(());
+        }
+        let schema = match mark {
+            RunMark::Start => Schema::Pl72,
+            RunMark::Stop => Schema::Stop6s4t,
+        };
+        let (topic, key) = (to.run_topic.as_str(), mark.key(&to.run_id));
+        let content = ContentType::Ess(schema);
+        self.send(ToSend { topic, key: &key, content, events: 0, bytes })
     }
 
     /// Sends a record; waits while the client's memory is full.
-    fn send(&self, id: &RecordId, events: u64, stream: &[u8]) -> Result<(), ShipError> {
-        let key = id.to_string();
-        let mut record =
-            BaseRecord::to(&self.topic).key(&key).payload(stream).headers(headers(events));
+    fn send(&self, of: ToSend<'_>) -> Result<(), ShipError> {
+        let headers = headers(of.content, of.events);
+        let mut record = BaseRecord::to(of.topic).key(of.key).payload(of.bytes).headers(headers);
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),

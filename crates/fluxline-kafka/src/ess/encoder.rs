@@ -38,6 +38,8 @@ struct Output {
     /// Number of the next message in the batch.
     piece: u32,
     group: Group,
+    /// The present event has a value in a message.
+    has_values: bool,
     /// A message of the present event is larger than a record.
     too_large: bool,
     misfits: BTreeMap<String, u64>,
@@ -66,6 +68,7 @@ impl Encoder {
                 batch: 0,
                 piece: 0,
                 group: Group::default(),
+                has_values: false,
                 too_large: false,
                 misfits: BTreeMap::new(),
             },
@@ -89,12 +92,13 @@ impl Encoder {
     pub fn encode(&mut self, number: u64, batch: &EventBatch, mut take: impl FnMut(&Group)) {
         (self.out.batch, self.out.piece) = (number, 0);
         for event in batch.views() {
-            let is_mapped = self.event(&event);
+            (self.out.has_values, self.out.too_large) = (false, false);
+            self.event(&event);
             let group = &mut self.out.group;
-            match (is_mapped, std::mem::take(&mut self.out.too_large)) {
-                (false, _) => group.unmapped += 1,
+            match (self.out.has_values, self.out.too_large) {
+                (_, true) => group.too_large += 1,
                 (true, false) => group.events += 1,
-                (true, true) => group.too_large += 1,
+                (false, false) => group.unmapped += 1,
             }
             if group.bytes() + self.streams.bytes() >= self.out.bytes_max {
                 self.flush(&mut take);
@@ -111,21 +115,24 @@ impl Encoder {
 
     fn flush(&mut self, take: &mut impl FnMut(&Group)) {
         let Encoder { streams, out, .. } = self;
+        out.too_large = false;
         streams.drain(|stream| out.hits(stream));
+        if out.too_large {
+            // A name that is longer than a record: nobody knows which events it has.
+            out.group.too_large += std::mem::take(&mut out.group.events);
+        }
         if out.group.all_events() > 0 {
             take(&out.group);
         }
         out.group.clear();
     }
 
-    /// Encodes an event; returns true when a packet of it has a mapping.
-    fn event(&mut self, event: &EventView<'_>) -> bool {
+    /// Encodes an event.
+    fn event(&mut self, event: &EventView<'_>) {
         let Encoder { formats, sources, streams, out } = self;
-        let mut is_mapped = false;
         let mut has_joined = false;
         for (row, bytes) in event.each_packet() {
             let Some((plan, port)) = plan_of(formats, sources, row) else { continue };
-            is_mapped = true;
             let joins = plan.ess().da00.as_ref().is_some_and(|array| array.join);
             has_joined |= joins;
             if joins && plan.ess().ev44.is_none() && plan.ess().f144.is_empty() {
@@ -137,7 +144,6 @@ impl Encoder {
         if has_joined {
             self.joined(event);
         }
-        is_mapped
     }
 
     /// Makes one array of the packets of each source and type, in the order of their parts.
@@ -191,6 +197,7 @@ impl Output {
         if let Some(mapping) = &ess.ev44
             && let Some(hits) = Hits::of(packet, mapping, &mut self.misfits)
         {
+            self.has_values = true;
             let stream = streams.get(&packet.name(&mapping.source_name));
             stream.extend(&hits, self.bytes_max, &mut |stream| self.hits(stream));
         }
@@ -211,6 +218,7 @@ impl Output {
         if message.len() > self.bytes_max {
             self.too_large = true;
         } else {
+            self.has_values = true;
             self.group.push(piece, schema, message);
         }
     }

@@ -13,6 +13,7 @@
 //! the files again, byte for byte.
 
 mod encoder;
+mod formats;
 mod hits;
 mod messages;
 mod plan;
@@ -20,6 +21,7 @@ mod run;
 mod wire;
 
 pub use encoder::Encoder;
+pub use formats::Formats;
 pub use messages::{Group, Message};
 pub use run::RunMessages;
 

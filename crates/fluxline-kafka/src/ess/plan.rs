@@ -107,12 +107,16 @@ impl Used {
 
     fn operand(&mut self, operand: &Operand) {
         let Used { needs_header, records } = self;
-        operand.for_each(&mut |_| *needs_header = true, &mut |id| drop(records.insert(id)));
+        operand.for_each(&mut |_| *needs_header = true, &mut |id| {
+            records.insert(id);
+        });
     }
 
     fn mixed(&mut self, mixed: &Mixed) {
         let Used { needs_header, records } = self;
-        mixed.for_each(&mut |_| *needs_header = true, &mut |id| drop(records.insert(id)));
+        mixed.for_each(&mut |_| *needs_header = true, &mut |id| {
+            records.insert(id);
+        });
     }
 }
 
