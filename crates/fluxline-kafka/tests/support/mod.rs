@@ -4,4 +4,5 @@
 
 #[cfg(feature = "client")]
 pub mod broker;
+pub mod ess;
 pub mod world;
