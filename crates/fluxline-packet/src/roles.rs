@@ -17,6 +17,7 @@ use super::crc_names::crc_names_like;
 use super::declare::check_name;
 use super::epoch::{Date, FieldEpoch};
 use super::ess;
+use super::ess_resolve;
 use super::expression::Expr;
 use super::interval::{Range, ValueRanges};
 use super::layout::{
@@ -87,13 +88,13 @@ pub(crate) fn packet_type(
     }
     resolved.select = roles.header.select;
     resolved.header = roles.header.layout;
-    let parts = ess::Parts {
+    let parts = ess_resolve::Parts {
         place: &place,
         header: &resolved.header,
         records: resolved.records.as_ref().map(|records| &records.layout),
         timestamp: resolved.timestamp.as_ref(),
     };
-    resolved.ess = ess::resolve(context, parts, packet.ess.as_ref())?;
+    resolved.ess = ess_resolve::resolve(context, parts, packet.ess.as_ref())?;
     Ok(resolved)
 }
 

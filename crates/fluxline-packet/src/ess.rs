@@ -1,17 +1,12 @@
 //! The mapping of packets to the schemas of the European Spallation Source (ESS): ev44, da00, f144.
 //!
-//! A packet type may state which of its values make events, arrays and log values. `written` is the
-//! mapping in TOML, `resolve` checks it against the packet's fields. Nothing here encodes messages:
+//! A packet type may state which of its values make events, arrays and log values. `ess_resolve`
+//! checks the mapping as written against the packet's fields. Nothing here encodes messages:
 //! `fluxline-kafka` does, from this mapping and the packets' bytes.
-
-mod resolve;
-pub mod written;
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-
-pub(crate) use resolve::{Parts, resolve};
 
 use super::expression::Expr;
 
@@ -134,8 +129,8 @@ impl Operand {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mixed {
     /// Values below `record_values` are the record's, the others the header's.
-    expression: Expr,
-    record_values: usize,
+    pub(crate) expression: Expr,
+    pub(crate) record_values: usize,
 }
 
 impl Mixed {

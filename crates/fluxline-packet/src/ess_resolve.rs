@@ -8,15 +8,15 @@ use alloc::vec::Vec;
 use fluxline_toml::{LoadError, nearest};
 use toml::Spanned;
 
-use super::written;
-use super::{Array, Ess, Events, INT32_MAX, LogValue, Mixed, NamePart, NameTemplate, Operand};
-use super::{Signal, Time};
-use crate::expression::{Expr, parse};
-use crate::interval::ValueRanges;
-use crate::layout::{Layout, Origin, Timestamp, Value, ValueKind};
-use crate::model::{Epoch, Expression};
-use crate::scope::Context;
-use crate::time_unit;
+use super::ess::{
+    Array, Ess, Events, INT32_MAX, LogValue, Mixed, NamePart, NameTemplate, Operand, Signal, Time,
+};
+use super::expression::{Expr, parse};
+use super::interval::ValueRanges;
+use super::layout::{Layout, Origin, Timestamp, Value, ValueKind};
+use super::model::{self, Epoch, Expression};
+use super::scope::Context;
+use super::time_unit;
 
 type Span = core::ops::Range<usize>;
 
@@ -39,7 +39,7 @@ pub(crate) struct Parts<'a> {
 pub(crate) fn resolve(
     context: &Context<'_>,
     parts: Parts<'_>,
-    written: Option<&Spanned<written::Ess>>,
+    written: Option<&Spanned<model::Ess>>,
 ) -> Result<Ess, LoadError> {
     let Some(written) = written else { return Ok(Ess::default()) };
     let ess = written.get_ref();
@@ -72,7 +72,7 @@ impl<'a> Resolver<'a, '_> {
         self.parts.records.map_or(0, |records| records.values.len())
     }
 
-    fn events(&self, written: &written::Events) -> Result<Events, LoadError> {
+    fn events(&self, written: &model::EssEvents) -> Result<Events, LoadError> {
         let when = written.when.as_ref().map(|of| self.mixed(of, "ev44.when")).transpose()?;
         let pixel_id = written.pixel_id.as_ref();
         Ok(Events {
@@ -84,7 +84,7 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
-    fn array(&self, written: &Spanned<written::Array>) -> Result<Array, LoadError> {
+    fn array(&self, written: &Spanned<model::EssArray>) -> Result<Array, LoadError> {
         let (span, array) = (written.span(), written.get_ref());
         let signal = self.signal(array, span)?;
         let axes = array.axes.as_ref();
@@ -121,7 +121,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Returns the samples: the stated ones, or the only field of the records.
-    fn signal(&self, array: &written::Array, span: Span) -> Result<Signal, LoadError> {
+    fn signal(&self, array: &model::EssArray, span: Span) -> Result<Signal, LoadError> {
         let Some(records) = self.parts.records else {
             return match &array.signal {
                 Some(name) if name.get_ref() != "payload" => {
@@ -167,7 +167,7 @@ impl<'a> Resolver<'a, '_> {
         Err(self.error(span, "da00.signal", &format!("`{}` {wrong}", value.name)))
     }
 
-    fn log_value(&self, written: &written::LogValue) -> Result<LogValue, LoadError> {
+    fn log_value(&self, written: &model::EssLogValue) -> Result<LogValue, LoadError> {
         let (value, _) = self.operand(&written.value, "f144.value")?;
         if let Some((layout, id)) = self.value_of(&value)
             && layout.values[id].kind == ValueKind::Bytes
