@@ -78,7 +78,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Makes a group of `events` with so many records, and counts them as queued.
+    /// Makes a group of `events` with `records` records, and counts them as queued.
     pub fn queue(state: &mut State, events: u64, records: usize) -> Arc<Group> {
         state.counters.queued += events;
         let waiting = AtomicU32::new(u32::try_from(records).unwrap_or(u32::MAX));

@@ -29,7 +29,8 @@ timestamp = { ticks = "time", unit = "1 ns", epoch = "unix" }
 name = "hit"
 bytes = 8
 fields = [
-  { name = "tof", type = "u32" }, { name = "pixel", type = "u16" }, { name = "flags", type = "u16" },
+  { name = "tof", type = "u32" }, { name = "pixel", type = "u16" },
+  { name = "flags", type = "u16" },
 ]
 [packet.ess.ev44]
 source-name = "det-{board}"

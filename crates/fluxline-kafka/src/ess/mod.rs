@@ -30,7 +30,7 @@ pub use run::RunMessages;
 pub enum Schema {
     /// Detector events.
     Ev44,
-    /// Arrays.
+    /// Arrays of numbers.
     Da00,
     /// Logged values.
     F144,

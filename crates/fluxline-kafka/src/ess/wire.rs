@@ -1,7 +1,7 @@
 //! The FlatBuffers messages of the ESS schemas, table by table.
 //!
 //! The positions of fields are those of the schemas ev44, da00, f144, pl72 and 6s4t in
-//! github.com/ess-dmsc/streaming-data-types (BSD 2-Clause License), and for `command_id` and
+//! `github.com/ess-dmsc/streaming-data-types` (BSD 2-Clause License), and for `command_id` and
 //! `control_topic` of the Python package ess-streaming-data-types 0.27. No code of them is here.
 //! Scalars are always written, also where they have the schema's default.
 
