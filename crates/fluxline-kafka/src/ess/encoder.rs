@@ -198,7 +198,8 @@ impl Output {
             && let Some(hits) = Hits::of(packet, mapping, &mut self.misfits)
         {
             self.has_values = true;
-            let stream = streams.get(&packet.name(&mapping.source_name));
+            let stream =
+                streams.get(&packet.name(&mapping.source_name), mapping.pixel_id.is_some());
             stream.extend(&hits, self.bytes_max, &mut |stream| self.hits(stream));
         }
         if let Some(array) = ess.da00.as_ref().filter(|array| !array.join) {

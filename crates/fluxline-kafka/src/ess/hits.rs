@@ -70,7 +70,6 @@ impl Stream {
     /// Appends the events of a packet; calls `full` with the stream before it would be larger than
     /// `bytes_max`.
     pub fn extend(&mut self, hits: &Hits, bytes_max: usize, full: &mut impl FnMut(&mut Stream)) {
-        self.has_pixels = hits.pixel_id.is_some();
         let count = hits.time_of_flight.len();
         let mut at = 0;
         loop {
@@ -96,20 +95,23 @@ impl Stream {
 pub(super) struct Streams {
     used: Vec<Stream>,
     spare: Vec<Stream>,
-    numbers: HashMap<String, usize>,
+    /// The stream of each name: of events without pixels, and with them.
+    numbers: [HashMap<String, usize>; 2],
 }
 
 impl Streams {
-    /// Returns the stream of a name.
-    pub fn get(&mut self, name: &str) -> &mut Stream {
-        let number = match self.numbers.get(name) {
+    /// Returns the stream of a name. Events with and without pixels have streams of their own.
+    pub fn get(&mut self, name: &str, has_pixels: bool) -> &mut Stream {
+        let numbers = &mut self.numbers[usize::from(has_pixels)];
+        let number = match numbers.get(name) {
             Some(number) => *number,
             None => {
                 let mut stream = self.spare.pop().unwrap_or_default();
                 stream.clear();
+                stream.has_pixels = has_pixels;
                 name.clone_into(&mut stream.name);
                 self.used.push(stream);
-                self.numbers.insert(name.to_owned(), self.used.len() - 1);
+                numbers.insert(name.to_owned(), self.used.len() - 1);
                 self.used.len() - 1
             }
         };
@@ -125,7 +127,7 @@ impl Streams {
     pub fn drain(&mut self, mut take: impl FnMut(&mut Stream)) {
         /// Streams whose memory is kept.
         const SPARE_MAX: usize = 64;
-        self.numbers.clear();
+        self.numbers.iter_mut().for_each(HashMap::clear);
         for mut stream in self.used.drain(..) {
             take(&mut stream);
             if self.spare.len() < SPARE_MAX {
