@@ -17,9 +17,10 @@ if [ ${#need_packages[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive $elevate apt-get install -y -qq "${need_packages[@]}" >/dev/null
 fi
 venv="$PWD/target/venv"
-if ! "$venv/bin/python" -c 'import pyarrow, confluent_kafka' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import pyarrow, confluent_kafka, streaming_data_types' 2>/dev/null; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow confluent-kafka
+  "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow confluent-kafka \
+    ess-streaming-data-types
 fi
 export FLUXLINE_PYTHON="$venv/bin/python"
 tools/kafka/broker.sh jars

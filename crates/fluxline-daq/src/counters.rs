@@ -211,6 +211,10 @@ fluxline_core::counters! {
             => "Look at the broker and the network; `fluxline ship RUN` sends them from the files.";
         left_out [Sum "event"] "Events left out because the sink's memory was full"
             => "Raise `memory-bytes`; `fluxline ship RUN` sends them from the files.";
+        unmapped [Sum "event"] "Events without a value that the sink's schema takes"
+            => "Add `[packet.ess]` to the packet description, if they should be sent.";
+        misfits [Sum "value"] "Values that do not fit into the sink's schema; the files have them"
+            => "The notes name them; correct the mapping under `[packet.ess]`.";
         records_acked [Sum "record"] "Records that the broker acknowledged" => "";
         bytes_acked [Sum "byte"] "Bytes of these records" => "";
     }

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::epoch::FieldEpoch;
+use super::ess::Ess;
 use super::expression::Expr;
 use super::model::{ByteOrder, Epoch};
 use super::packed::Packed;
@@ -45,6 +46,8 @@ pub struct PacketType {
     pub emulate: Vec<(usize, Expr)>,
     /// Payload bytes that an emulator makes by default.
     pub emulate_payload_bytes: u64,
+    /// The mapping to the schemas of the European Spallation Source.
+    pub ess: Ess,
 }
 
 /// Names that expressions of `[packet.emulate]` may use besides parameters; `Expr::Value(n)` is

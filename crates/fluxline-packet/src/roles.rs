@@ -16,6 +16,8 @@ use toml::Spanned;
 use super::crc_names::crc_names_like;
 use super::declare::check_name;
 use super::epoch::{Date, FieldEpoch};
+use super::ess;
+use super::ess_resolve;
 use super::expression::Expr;
 use super::interval::{Range, ValueRanges};
 use super::layout::{
@@ -77,6 +79,7 @@ pub(crate) fn packet_type(
         crc: roles.crc(packet.crc.as_ref())?,
         emulate: roles.emulate(packet.emulate.as_ref())?,
         emulate_payload_bytes: 1024,
+        ess: ess::Ess::default(),
         header: super::layout::Layout::default(),
     };
     let payload_bytes = packet.emulate.as_ref().and_then(|e| e.get_ref().payload_bytes.as_ref());
@@ -85,6 +88,13 @@ pub(crate) fn packet_type(
     }
     resolved.select = roles.header.select;
     resolved.header = roles.header.layout;
+    let parts = ess_resolve::Parts {
+        place: &place,
+        header: &resolved.header,
+        records: resolved.records.as_ref().map(|records| &records.layout),
+        timestamp: resolved.timestamp.as_ref(),
+    };
+    resolved.ess = ess_resolve::resolve(context, parts, packet.ess.as_ref())?;
     Ok(resolved)
 }
 

@@ -25,7 +25,7 @@ pub use here::filter_sentence;
 pub use model::*;
 pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
-pub use sink::{KafkaSink, Sink, check_brokers, check_topic};
+pub use sink::{KafkaSink, Sink, SinkSchema, check_brokers, check_topic};
 
 use std::path::Path;
 

@@ -246,6 +246,8 @@ fn sink_sentence(sink: &SinkCounters) -> String {
         ("refused", sink.refused),
         ("timed out", sink.timed_out),
         ("left out", sink.left_out),
+        ("without a mapping", sink.unmapped),
+        ("values that do not fit", sink.misfits),
     ];
     let others = places.iter().filter(|place| place.1 > 0);
     let others: Vec<_> = others.map(|(name, count)| format!("{name} {count}")).collect();

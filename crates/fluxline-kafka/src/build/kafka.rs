@@ -352,7 +352,7 @@ impl Log for KafkaLog {
             let none = || LogError::Away("its topic of events was not opened".to_owned());
             let (topic, partitions) = events.ok_or_else(none)?;
             for record in records {
-                let headers = headers(record.content_type, record.events);
+                let headers = headers(record.content, record.events);
                 let record = BaseRecord::to(topic)
                     .partition((partition % partitions) as i32)
                     .key(&record.key)

@@ -4,9 +4,11 @@
 //! Beside the records, it keeps for each partition which builder owns it and what that builder has
 //! committed. A builder that lost a partition cannot commit any more.
 
-use super::checkpoint::Checkpoint;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::checkpoint::Checkpoint;
+use crate::cut::ContentType;
 
 /// The reason why the log did not do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,8 +95,8 @@ pub struct Commit {
 pub struct EventRecord {
     /// Its key.
     pub key: String,
-    /// The media type of its value.
-    pub content_type: &'static str,
+    /// The form of its value.
+    pub content: ContentType,
     /// Number of events in it.
     pub events: u64,
     /// Its value.

@@ -16,13 +16,9 @@ use super::files::{RunFolders, line_of};
 use super::log::EventRecord;
 use super::partition::{BuiltSource, OutputBatch};
 use super::worker::{Output, Published};
+use crate::cut::ContentType;
 use crate::identity::number;
 use crate::pieces::Pieces;
-
-/// The media type of events.
-pub const EVENTS_TYPE: &str = "application/vnd.apache.arrow.stream";
-/// The media type of descriptions.
-pub const DESCRIPTION_TYPE: &str = "application/json";
 
 /// The identity of a record in the topic of events; it is the record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,8 +161,8 @@ impl TopicOutput {
             }
             let part = EventPart::Description(number);
             let key = EventKey { part, ..key }.to_string();
-            let content_type = DESCRIPTION_TYPE;
-            records.push(EventRecord { key, content_type, events: 0, value });
+            let content = ContentType::Description;
+            records.push(EventRecord { key, content, events: 0, value });
         }
         let next_batch = key.batch + 1;
         self.described.insert(key.partition, Described { next_batch, sources: sources.len() });
@@ -195,7 +191,7 @@ impl Output for TopicOutput {
             None => *refused += piece.events,
             Some(stream) => records.push(EventRecord {
                 key: EventKey { part: EventPart::Piece(piece.number), ..key }.to_string(),
-                content_type: EVENTS_TYPE,
+                content: ContentType::Arrow,
                 events: piece.events,
                 value: stream.to_vec(),
             }),
@@ -280,7 +276,7 @@ mod tests {
     /// Labels in the descriptions of a batch.
     fn described(output: &mut TopicOutput, sources: &[BuiltSource], number: u64) -> Vec<String> {
         let published = output.publish(0, sources, &batch(number)).expect("records");
-        let of_type = |record: &&EventRecord| record.content_type == DESCRIPTION_TYPE;
+        let of_type = |record: &&EventRecord| record.content == ContentType::Description;
         let descriptions = published.records.iter().filter(of_type).map(|record| {
             serde_json::from_slice::<Description>(&record.value).expect("a description")
         });
