@@ -86,7 +86,11 @@ fn an_unknown_name_in_an_expression_names_the_nearest() {
     let message = of_packet(&format!("{fields}sequence = {{ value = \"conter + 1\", bits = 8 }}"));
     assert_says(
         &message,
-        &["test.toml:8:22", "`sequence.value`", "no field, computed value or parameter `conter`"],
+        &[
+            "test.toml:8:22",
+            "`sequence.value`",
+            "no field, computed value or parameter is called `conter`",
+        ],
     );
     assert_says(&message, &["did you mean `counter`?"]);
     let message = of_packet(&format!("{fields}source = [\"countr\"]"));
@@ -312,7 +316,7 @@ fn roles_are_checked() {
     );
     assert_says(
         &with("timestamp = { ticks = \"b\", unit = \"8 apples\", epoch = \"unix\" }"),
-        &["no time and no rate"],
+        &["neither a time nor a rate"],
     );
     assert_says(
         &with("timestamp = { seconds = \"b\", unit = \"1 ns\", epoch = \"unix\" }"),

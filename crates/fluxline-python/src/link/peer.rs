@@ -41,7 +41,7 @@ impl Connection {
 
     /// Waits for work without a result.
     fn wait(&self, py: Python<'_>, work: Work, timeout: Option<f64>) -> PyResult<()> {
-        self.connection.wait(py, work, timeout)
+        finish(py, &self.shared, work, timeout).map(|_| ())
     }
 
     /// Makes work awaitable.

@@ -29,6 +29,9 @@ pub struct CompiledEvent {
     pub status: u32,
 }
 
+/// The C header has `UINT64_MAX` instead of this constant.
+///
+/// cbindgen:ignore
 impl CompiledEvent {
     /// The value of numbers that an event or packet does not have.
     pub const NONE: u64 = u64::MAX;

@@ -15,7 +15,7 @@ const SPEAKER: &str = "fluxline.export: ";
 
 /// Runs `python3 -m fluxline.export` with the same choice of rows and columns.
 pub fn export(arguments: &ExportArguments, json: bool) -> Result<Ending, Failure> {
-    let (kind, ending) = match arguments.to {
+    let (kind, extension) = match arguments.to {
         ExportKind::Nexus => ("nexus", "nxs"),
         _ => ("hdf5", "h5"),
     };
@@ -32,7 +32,7 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<Ending, Failure
              {PYTHON}."
         )));
     }
-    let inside = || arguments.run.join(format!("export.{ending}"));
+    let inside = || arguments.run.join(format!("export.{extension}"));
     let out = arguments.into.clone().unwrap_or_else(inside);
     let mut command = Command::new(&python);
     command.args(["-m", "fluxline.export"]).arg(&arguments.run).args(["--to", kind]).arg(out);
