@@ -19,7 +19,9 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, batch_bytes, check_topic, config, producer_config, wrong_settings,
+};
 use crate::identity::{RecordId, run_id_of};
 use crate::pieces::Pieces;
 use crate::settings::Settings;
@@ -329,12 +331,11 @@ struct Shipment {
 impl Shipment {
     fn open(to: &Destination, run: &Path) -> Result<Shipment, ShipError> {
         let counts = Arc::new(Counts::default());
-        let producer = config(&to.settings)
-            .set("enable.idempotence", "true")
-            .set("linger.ms", "5")
-            .set("batch.size", "1000000")
+        let record_bytes = message_bytes(to.record_bytes) as usize;
+        let batch_bytes = batch_bytes(&to.settings, &to.topic, record_bytes);
+        let producer = producer_config(&to.settings)
             .set("queue.buffering.max.kbytes", "65536")
-            .set("message.max.bytes", message_bytes(to.record_bytes).to_string())
+            .set("message.max.bytes", batch_bytes.to_string())
             .set("message.timeout.ms", PATIENCE.as_millis().to_string())
             .create_with_context(Acknowledgements(counts.clone()))
             .map_err(|error| wrong_settings(&error))?;

@@ -18,7 +18,9 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde::{Deserialize, Serialize};
 
 use super::log::{Claim, Commit, Log, LogError, Stored};
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, check_topic, config, producer_config, wrong_settings,
+};
 use crate::settings::Settings;
 
 /// Time for a claim or a commit, during which the broker may be away.
@@ -69,10 +71,7 @@ impl KafkaLog {
     /// Errors: [`TopicError`]; the two topics must exist, with the same number of partitions.
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
-        let producer: ThreadedProducer<DefaultProducerContext> = config(settings)
-            .set("enable.idempotence", "true")
-            .set("linger.ms", "5")
-            .set("batch.size", "1000000")
+        let producer: ThreadedProducer<DefaultProducerContext> = producer_config(settings)
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up

@@ -8,6 +8,7 @@
 
 pub mod entry;
 pub mod files;
+mod followed;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
