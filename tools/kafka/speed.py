@@ -12,6 +12,7 @@ time of a run with one record is subtracted.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import resource
@@ -22,6 +23,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BROKER = ROOT / "tools/kafka/broker.sh"
 RECORD_BYTES = 65536
+# Kafka's own scripts start its programs with this collector.
+JAVA = "-Xmx1g -XX:+UseG1GC"
 EXAMPLES = ROOT / "target/release/examples"
 
 
@@ -190,6 +193,7 @@ def main():
     if not options.no_build:
         subprocess.run(["cargo", "build", "--release", "--locked", "-q", "-p", "fluxline-kafka",
                         "--features", "client", "--examples"], cwd=ROOT, check=True)
+    os.environ["FLUXLINE_KAFKA_JAVA"] = JAVA
     with tempfile.TemporaryDirectory() as folder:
         broker = Broker(pathlib.Path(folder))
         try:

@@ -215,6 +215,8 @@ mod tests {
             node: 0,
             start: 0,
             sequence: 0,
+            packets_before: 0,
+            packets: 0,
             mark: Moment::default(),
             is_end: false,
         };

@@ -66,7 +66,9 @@ struct Input {
 struct Lane {
     writer: RecordWriter,
     /// Number of packets in the record.
-    packets: u64,
+    packets: u32,
+    /// Number of packets in the records before.
+    packets_before: u64,
     sequence: u64,
 }
 
@@ -74,7 +76,7 @@ struct Lane {
 struct Waiting {
     partition: u32,
     bytes: Vec<u8>,
-    packets: u64,
+    packets: u32,
 }
 
 /// A readout node.
@@ -347,9 +349,11 @@ impl ReadoutNode {
         let NodeConfig { run, node, start, .. } = self.config;
         let lane = &mut self.to_log.lanes[partition];
         self.to_log.followed.write_all(partition, &mut lane.writer);
-        let head = RecordHead { run, node, start, sequence: lane.sequence, mark, is_end };
-        lane.sequence += 1;
         let packets = std::mem::take(&mut lane.packets);
+        let (sequence, packets_before) = (lane.sequence, lane.packets_before);
+        let head = RecordHead { run, node, start, sequence, packets_before, packets, mark, is_end };
+        lane.sequence += 1;
+        lane.packets_before += u64::from(packets);
         let bytes = lane.writer.finish(&head);
         if let Some(memory) = self.spare.pop() {
             lane.writer.reuse(memory);
@@ -376,7 +380,7 @@ impl ReadoutNode {
             append(record.partition, &record.bytes)?;
             self.counts.records += 1;
             self.counts.bytes += record.bytes.len() as u64;
-            self.counts.handed += record.packets;
+            self.counts.handed += u64::from(record.packets);
             self.waiting_bytes -= record.bytes.len();
             let taken = self.waiting.pop_front();
             if self.spare.len() < self.to_log.lanes.len() {

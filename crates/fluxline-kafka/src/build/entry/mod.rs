@@ -19,7 +19,7 @@ use fluxline_packet::Parsed;
 
 /// The first bytes of a record: its kind and the version of its layout.
 const MAGIC: [u8; 4] = *b"FXL2";
-const HEAD_BYTES: usize = 4 + 8 + 2 + 4 + 8 + 8 + 1;
+const HEAD_BYTES: usize = 4 + 8 + 2 + 4 + 8 + 8 + 4 + 8 + 1;
 const CRC_BYTES: usize = 4;
 
 /// The kinds of entries.
@@ -55,6 +55,10 @@ pub struct RecordHead {
     pub start: u32,
     /// Number of the record among those of this node and start in the partition, from 0.
     pub sequence: u64,
+    /// Number of packets in the records before this one, of this node and start in the partition.
+    pub packets_before: u64,
+    /// Number of packets in this record.
+    pub packets: u32,
     /// The low-water mark: everything that the node received before is in this record or earlier.
     pub mark: Moment,
     /// True in the last record of the node.
@@ -177,6 +181,8 @@ mod tests {
                 node: draw.below(1 << 16) as u16,
                 start: number(&mut draw) as u32,
                 sequence: number(&mut draw),
+                packets_before: number(&mut draw),
+                packets: number(&mut draw) as u32,
                 mark: Moment::from_ns(number(&mut draw)),
                 is_end: draw.chance(0.5),
             };

@@ -25,6 +25,8 @@ pub fn read_record(bytes: &[u8]) -> Option<(RecordHead, Entries<'_>)> {
         node: u16::from_le_bytes(rest.array()?),
         start: u32::from_le_bytes(rest.array()?),
         sequence: rest.fixed()?,
+        packets_before: rest.fixed()?,
+        packets: u32::from_le_bytes(rest.array()?),
         mark: Moment::from_ns(rest.fixed()?),
         is_end: rest.byte()? != 0,
     };

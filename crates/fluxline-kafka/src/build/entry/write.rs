@@ -91,6 +91,8 @@ impl RecordWriter {
         start.extend_from_slice(&head.node.to_le_bytes());
         start.extend_from_slice(&head.start.to_le_bytes());
         start.extend_from_slice(&head.sequence.to_le_bytes());
+        start.extend_from_slice(&head.packets_before.to_le_bytes());
+        start.extend_from_slice(&head.packets.to_le_bytes());
         start.extend_from_slice(&head.mark.as_ns().to_le_bytes());
         start.push(u8::from(head.is_end));
         bytes[..HEAD_BYTES].copy_from_slice(&start);
