@@ -81,7 +81,7 @@ class Broker:
     def consume(self, topic, records):
         said, cpu = self.tool(
             "consumer-perf-test", "--bootstrap-server", self.address, "--topic", topic,
-            "--num-records", records, "--timeout", "20000", "--fetch-size", "1048576")
+            "--messages", records, "--timeout", "20000", "--fetch-size", "1048576")
         fields = [it.strip() for it in said.strip().splitlines()[-1].split(",")]
         # The rate without the time to join the group.
         return float(fields[8]) * 1.048576, cpu

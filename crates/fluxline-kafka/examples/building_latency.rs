@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
-use std::sync::Mutex;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -63,25 +63,26 @@ fn main() -> Result<(), Failure> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.set_read_timeout(Some(Duration::from_micros(200)))?;
     let to = socket.local_addr()?;
-    let failed = Mutex::new(None);
+    let ready = Barrier::new(partitions as usize + 2);
     std::thread::scope(|scope| {
-        let (setup, times, failed) = (&setup, &times, &failed);
-        let keep = |result: Result<(), Failure>| {
-            if let (Err(error), Ok(mut failed)) = (result, failed.lock()) {
-                failed.get_or_insert(error);
-            }
-        };
+        let (setup, times, ready) = (&setup, &times, &ready);
         for partition in 0..partitions {
-            scope.spawn(move || keep(build(setup, times, partition)));
+            scope.spawn(move || or_exit(build(setup, times, partition, ready)));
         }
-        scope.spawn(move || keep(read_out(setup, times, &socket)));
-        keep(send(setup, times, to));
+        scope.spawn(move || or_exit(read_out(setup, times, &socket, ready)));
+        ready.wait();
+        or_exit(send(setup, times, to));
     });
-    if let Some(error) = failed.into_inner().unwrap_or_default() {
-        return Err(error);
-    }
     print(&setup, &times);
     Ok(())
+}
+
+/// Ends the program at an error: the other threads wait for this one.
+fn or_exit(result: Result<(), Failure>) {
+    if let Err(error) = result {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
 }
 
 impl Setup {
@@ -127,9 +128,10 @@ impl Times {
 /// Sends the packets of all boards.
 fn send(setup: &Setup, times: &Times, to: std::net::SocketAddr) -> Result<(), Failure> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let began = Instant::now();
     for key in 0..setup.events {
         let due = setup.period * key as u32;
-        std::thread::sleep(due.saturating_sub(times.began.elapsed()));
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
         times.sent[key as usize].store(times.now(), Ordering::Relaxed);
         for board in 0..BOARDS {
             socket.send_to(&packet(board, key as u32, key, (0, 1), PAYLOAD), to)?;
@@ -144,7 +146,12 @@ fn wall() -> Moment {
 }
 
 /// Takes the packets until all have come, or none comes for 5 s.
-fn read_out(setup: &Setup, times: &Times, socket: &UdpSocket) -> Result<(), Failure> {
+fn read_out(
+    setup: &Setup,
+    times: &Times,
+    socket: &UdpSocket,
+    ready: &Barrier,
+) -> Result<(), Failure> {
     let mut log = setup.log()?;
     let config = NodeConfig {
         run: setup.run,
@@ -157,6 +164,7 @@ fn read_out(setup: &Setup, times: &Times, socket: &UdpSocket) -> Result<(), Fail
     };
     let description = formats::load("counter", &BTreeMap::new())?.description;
     let mut node = ReadoutNode::new(config, vec![("a".to_owned(), description)], log.partitions());
+    ready.wait();
     let (mut buffer, mut taken, mut records) = ([0; 2048], 0, 0);
     let (mut since, mut quiet) = (0..0, Instant::now());
     while taken < setup.events * u64::from(BOARDS) && quiet.elapsed() < Duration::from_secs(5) {
@@ -202,7 +210,7 @@ impl Output for Notes<'_> {
     }
 }
 
-fn build(setup: &Setup, times: &Times, partition: u32) -> Result<(), Failure> {
+fn build(setup: &Setup, times: &Times, partition: u32, ready: &Barrier) -> Result<(), Failure> {
     let mut log = setup.log()?;
     let plan = RunPlan {
         run: setup.run,
@@ -212,6 +220,7 @@ fn build(setup: &Setup, times: &Times, partition: u32) -> Result<(), Failure> {
         builder: setup.builder(),
     };
     let mut worker = Worker::claim(&mut log, &plan, partition, "latency")?;
+    ready.wait();
     let mut notes = Notes { times, keys: Vec::new() };
     while worker.step(&mut log, &mut notes)? != Step::Over {
         let now = times.now();

@@ -15,10 +15,14 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [verb, brokers, name, megabytes, record_bytes] = arguments.as_slice() else {
-        return Err("usage: log_speed write|read BROKERS NAME MEGABYTES RECORD-BYTES".into());
+    let [verb, brokers, name, megabytes, record_bytes, options @ ..] = arguments.as_slice() else {
+        return Err("usage: log_speed write|read BROKERS NAME MEGABYTES RECORD-BYTES \
+            [OPTION=VALUE...]"
+            .into());
     };
-    let settings = Settings { brokers: brokers.clone(), ..Settings::default() };
+    let options = options.iter().filter_map(|text| text.split_once('='));
+    let options = options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let settings = Settings { brokers: brokers.clone(), options };
     let run = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
     let mut log = KafkaLog::open(&settings, name, run)?;
     let record_bytes: usize = record_bytes.parse()?;

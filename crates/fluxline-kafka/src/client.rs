@@ -78,8 +78,19 @@ pub fn config(settings: &Settings) -> ClientConfig {
 /// than 5 ms, unless the settings say otherwise.
 pub fn producer_config(settings: &Settings) -> ClientConfig {
     let batch_bytes = BATCH_BYTES.to_string();
-    let mut config = config_or(settings, &[("linger.ms", "5"), ("batch.size", &batch_bytes)]);
+    let mut config =
+        config_or(settings, &[("linger.ms", "5"), ("batch.size", batch_bytes.as_str())]);
     config.set("enable.idempotence", "true");
+    config
+}
+
+/// Returns the configuration of a consumer with these settings. A consumer whose queue was full
+/// fetches again after 5 ms; the client library's 1 s would limit a reader that catches up to one
+/// queue a second.
+pub fn consumer_config(settings: &Settings) -> ClientConfig {
+    let queue = [("fetch.queue.backoff.ms", "5"), ("queued.max.messages.kbytes", "16384")];
+    let mut config = config_or(settings, &queue);
+    config.set("enable.auto.commit", "false");
     config
 }
 

@@ -20,7 +20,8 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
 use crate::client::{
-    ANSWER_WITHIN, TopicError, batch_bytes, check_topic, config, producer_config, wrong_settings,
+    ANSWER_WITHIN, TopicError, batch_bytes, check_topic, consumer_config, producer_config,
+    wrong_settings,
 };
 use crate::identity::{RecordId, run_id_of};
 use crate::pieces::Pieces;
@@ -207,9 +208,8 @@ struct Present {
 impl Present {
     /// Reads the keys in the topic, from a day before the run to the present end.
     fn find(to: &Destination) -> Result<Present, ShipError> {
-        let consumer: BaseConsumer = config(&to.settings)
+        let consumer: BaseConsumer = consumer_config(&to.settings)
             .set("group.id", "fluxline-ship")
-            .set("enable.auto.commit", "false")
             .set("isolation.level", "read_committed")
             .set("auto.offset.reset", "earliest")
             .create()

@@ -116,13 +116,8 @@ pub const LARGE: Costs = Costs {
 };
 
 /// Costs with packets of 1,032 bytes, as in docs/benchmarks.md.
-pub const SMALL: Costs = Costs {
-    packet_bytes: 1032.0,
-    log_bytes: 80.0,
-    node_ns: 400.0,
-    builder_ns: 600.0,
-    ..LARGE
-};
+pub const SMALL: Costs =
+    Costs { packet_bytes: 1032.0, log_bytes: 80.0, node_ns: 400.0, builder_ns: 600.0, ..LARGE };
 
 /// Returns the table of docs/kafka.md: links of 10 Gb/s, full, and three replicas.
 #[must_use]

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::log::{Claim, Commit, Log, LogError, Stored};
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config, producer_config, wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, producer_config,
+    wrong_settings,
 };
 use crate::settings::Settings;
 
@@ -105,11 +106,9 @@ impl KafkaLog {
     /// Returns the reader of a partition, placed at `offset`.
     fn reader(&mut self, partition: u32, offset: u64) -> Result<&mut Reader, KafkaError> {
         if self.readers.get(&partition).is_none_or(|reader| reader.next != offset) {
-            let consumer: BaseConsumer = config(&self.settings)
+            let consumer: BaseConsumer = consumer_config(&self.settings)
                 .set("group.id", "fluxline-builder")
-                .set("enable.auto.commit", "false")
                 .set("auto.offset.reset", "error")
-                .set("queued.max.messages.kbytes", "16384")
                 .create()?;
             let mut list = TopicPartitionList::new();
             let start = Offset::Offset(offset as i64);
@@ -132,9 +131,8 @@ impl KafkaLog {
 
     /// Reads the committed batches of this run in a partition.
     fn committed(&self, partition: u32) -> Result<Vec<Commit>, KafkaError> {
-        let consumer: BaseConsumer = config(&self.settings)
+        let consumer: BaseConsumer = consumer_config(&self.settings)
             .set("group.id", "fluxline-commits")
-            .set("enable.auto.commit", "false")
             .set("isolation.level", "read_committed")
             .set("enable.partition.eof", "true")
             .set("auto.offset.reset", "earliest")
