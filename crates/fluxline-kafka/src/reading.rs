@@ -8,7 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use crate::client::{ANSWER_WITHIN, config};
+use crate::client::{ANSWER_WITHIN, consumer_config};
 use crate::settings::Settings;
 
 /// Time without any record after which reading gives up; longer than a transaction may stay open.
@@ -48,13 +48,11 @@ impl PartitionReader {
         partition: u32,
     ) -> Result<PartitionReader, KafkaError> {
         let client = |isolation: &str| -> Result<BaseConsumer, KafkaError> {
-            config(settings)
+            consumer_config(settings)
                 .set("group.id", "fluxline-reader")
-                .set("enable.auto.commit", "false")
                 .set("isolation.level", isolation)
                 .set("enable.partition.eof", "true")
                 .set("auto.offset.reset", "earliest")
-                .set("queued.max.messages.kbytes", "16384")
                 .create()
         };
         let (consumer, partition) = (client("read_committed")?, partition as i32);

@@ -18,7 +18,10 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, wrong_settings};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, batch_bytes, check_topic, consumer_config, is_fenced,
+    producer_config, wrong_settings,
+};
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
 use crate::ess::{Formats, RunMessages, Schema};
 use crate::identity::{RecordId, RunMark, run_id_of};
@@ -254,9 +257,8 @@ struct Present {
 impl Present {
     /// Reads the keys in the topic, from a day before the run to the present end.
     fn find(to: &Destination, topic: &str) -> Result<Present, ShipError> {
-        let consumer: BaseConsumer = config(&to.settings)
+        let consumer: BaseConsumer = consumer_config(&to.settings)
             .set("group.id", "fluxline-ship")
-            .set("enable.auto.commit", "false")
             .set("isolation.level", "read_committed")
             .set("auto.offset.reset", "earliest")
             .create()
@@ -349,12 +351,12 @@ struct ToSend<'a> {
 
 impl Shipment {
     fn open(to: &Destination, run: &Path) -> Result<Shipment, ShipError> {
-        let producer: ThreadedProducer<DefaultProducerContext> = config(&to.settings)
+        let record_bytes = message_bytes(to.record_bytes) as usize;
+        let batch_bytes = batch_bytes(&to.settings, &to.topic, record_bytes);
+        let producer: ThreadedProducer<DefaultProducerContext> = producer_config(&to.settings)
             .set("transactional.id", format!("fluxline-ship-{}-{}", to.topic, to.run_id))
-            .set("linger.ms", "5")
-            .set("batch.size", "1000000")
             .set("queue.buffering.max.kbytes", "65536")
-            .set("message.max.bytes", message_bytes(to.record_bytes).to_string())
+            .set("message.max.bytes", batch_bytes.to_string())
             .set("message.timeout.ms", PATIENCE.as_millis().to_string())
             .create()
             .map_err(|error| wrong_settings(&error))?;

@@ -14,12 +14,15 @@ use fluxline_daq::formats;
 use fluxline_daq::ledger::SinkCounters;
 use fluxline_daq::record::SourceLine;
 use fluxline_run::{BatchSink, Error};
-use rdkafka::client::ClientContext;
+use rdkafka::admin::AdminClient;
+use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, PurgeConfig, ThreadedProducer};
 
-use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::client::{
+    TopicError, batch_bytes, check_topic, config, producer_config, wrong_settings,
+};
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
 use crate::delivery::{Fate, Group, Sent, State, lock};
 use crate::ess::{Formats, RunMessages, Schema};
@@ -182,28 +185,29 @@ impl EventSink {
         let settings = Settings::read(&kafka.brokers, &kafka.settings, file)
             .map_err(|text| TopicError::Settings(text.trim_end_matches('.').to_owned()))?;
         let state = Arc::new(Mutex::new(State::default()));
+        let probe: AdminClient<DefaultClientContext> =
+            config(&settings).create().map_err(|error| wrong_settings(&error))?;
+        let record_bytes = message_bytes(kafka.record_bytes) as usize;
+        let topics = std::iter::once(&kafka.topic).chain(&kafka.run_topic);
+        let checked: Result<Vec<_>, _> =
+            topics.map(|topic| check_topic(probe.inner(), &settings, topic)).collect();
+        let batch_bytes = match checked {
+            Ok(_) => batch_bytes(&settings, &kafka.topic, record_bytes),
+            Err(error @ TopicError::NoBroker { .. }) => {
+                lock(&state).note(format!(
+                    "{error}; recording goes on, and `fluxline ship` sends the rest later"
+                ));
+                record_bytes
+            }
+            Err(error) => return Err(error),
+        };
         let context = Deliveries { state: state.clone(), brokers: kafka.brokers.clone() };
-        let producer: ThreadedProducer<Deliveries> = config(&settings)
-            .set("enable.idempotence", "true")
-            .set("linger.ms", "5")
-            .set("batch.size", "1000000")
+        let producer: ThreadedProducer<Deliveries> = producer_config(&settings)
             .set("queue.buffering.max.kbytes", (kafka.memory_bytes >> 10).max(1).to_string())
-            .set("message.max.bytes", message_bytes(kafka.record_bytes).to_string())
+            .set("message.max.bytes", batch_bytes.to_string())
             .set("message.timeout.ms", kafka.delivery_timeout_ms.to_string())
             .create_with_context(context)
             .map_err(|error| wrong_settings(&error))?;
-        for topic in std::iter::once(&kafka.topic).chain(&kafka.run_topic) {
-            match check_topic(producer.client(), &settings, topic) {
-                Ok(_) => {}
-                Err(error @ TopicError::NoBroker { .. }) => {
-                    lock(&state).note(format!(
-                        "{error}; recording goes on, and `fluxline ship` sends the rest later"
-                    ));
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-        }
         Ok(EventSink {
             producer,
             state,

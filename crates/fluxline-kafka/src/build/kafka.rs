@@ -21,7 +21,8 @@ use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, record_bytes_of, wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, is_fenced, producer_config,
+    record_bytes_of, wrong_settings,
 };
 use crate::reading::{PartitionReader, read_to_end};
 use crate::settings::Settings;
@@ -101,10 +102,7 @@ impl KafkaLog {
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
         let checkpoints = format!("{name}.checkpoints");
-        let producer: ThreadedProducer<Deliveries> = config(settings)
-            .set("enable.idempotence", "true")
-            .set("linger.ms", "5")
-            .set("batch.size", "1000000")
+        let producer: ThreadedProducer<Deliveries> = producer_config(settings)
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
@@ -169,11 +167,9 @@ impl KafkaLog {
     /// Returns the reader of a partition, placed at `offset`.
     fn reader(&mut self, partition: u32, offset: u64) -> Result<&mut Reader, KafkaError> {
         if self.readers.get(&partition).is_none_or(|reader| reader.next != offset) {
-            let consumer: BaseConsumer = config(&self.settings)
+            let consumer: BaseConsumer = consumer_config(&self.settings)
                 .set("group.id", "fluxline-builder")
-                .set("enable.auto.commit", "false")
                 .set("auto.offset.reset", "error")
-                .set("queued.max.messages.kbytes", "16384")
                 .create()?;
             let mut list = TopicPartitionList::new();
             let start = Offset::Offset(offset as i64);

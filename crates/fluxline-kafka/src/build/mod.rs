@@ -16,6 +16,7 @@ pub mod deliveries;
 mod edge;
 pub mod entry;
 pub mod files;
+mod followed;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
