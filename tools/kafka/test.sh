@@ -29,3 +29,5 @@ export FLUXLINE_PYTHON="$venv/bin/python"
 tools/kafka/broker.sh jars
 [ "${1:-}" != --prepare ] || exit 0
 cargo test --locked -p fluxline-kafka --features tls "$@"
+# Nodes of a cluster as processes, unless the arguments name other tests.
+[ $# -gt 0 ] || cargo test --locked -p fluxline-cli --features kafka-tls --test cluster
