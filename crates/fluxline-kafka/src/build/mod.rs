@@ -9,7 +9,7 @@
 pub(crate) mod commits;
 #[cfg(feature = "client")]
 pub mod deliveries;
-mod edge;
+pub mod edge;
 pub mod entry;
 pub mod files;
 #[cfg(feature = "client")]

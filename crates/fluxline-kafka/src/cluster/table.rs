@@ -6,8 +6,9 @@ use std::fmt::Write;
 use fluxline_daq::ledger::{LawResult, align};
 
 use super::block::Role;
-use super::edges::{Edge, Life};
+use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
+use super::life::Life;
 use super::places::{Fate, Place};
 
 /// Most lines of one table.
