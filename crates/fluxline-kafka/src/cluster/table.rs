@@ -60,12 +60,12 @@ impl ClusterLedger {
         };
         let _ = writeln!(
             out,
-            "run {} of {}: {state}; {} readouts, {} builders, {} partitions\n",
+            "run {} of {}: {state}; {}, {}, {}\n",
             self.run,
             printable(&self.cluster),
-            names(Role::Readout),
-            names(Role::Builder),
-            self.partitions
+            of_unit(names(Role::Readout), "readout"),
+            of_unit(names(Role::Builder), "builder"),
+            of_unit(self.partitions as usize, "partition")
         );
     }
 
@@ -254,6 +254,11 @@ fn node_line(row: &NodeRow) -> Vec<String> {
         block.sequence.to_string(),
         age,
     ]
+}
+
+/// Returns a count with its unit: `1 readout`, `2 readouts`.
+fn of_unit(count: usize, unit: &str) -> String {
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns a text of another process without its control characters, which would steer a terminal.
