@@ -49,7 +49,9 @@ fn failure(error: fluxline_kafka::ship::ShipError) -> Failure {
     match error {
         ShipError::Run(sentence) => Failure::input(sentence),
         ShipError::Topic(error) => Failure::link(format_args!("{error}.")),
-        error @ (ShipError::Unsent { .. } | ShipError::Fenced { .. }) => Failure::failed(format_args!("{error}.")),
+        error @ (ShipError::Unsent { .. } | ShipError::Fenced { .. }) => {
+            Failure::failed(format_args!("{error}."))
+        }
     }
 }
 
