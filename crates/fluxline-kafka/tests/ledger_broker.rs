@@ -25,7 +25,7 @@ use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use serde_json::json;
 use support::broker::Broker;
-use support::world::{BEGIN, MS, Packet, Weather, config, datagram, description, packets};
+use support::world::{MS, Packet, Weather, config, datagram, description, packets};
 
 const PARTITIONS: u32 = 2;
 const WITHIN: Duration = Duration::from_secs(60);

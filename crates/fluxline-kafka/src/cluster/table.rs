@@ -222,8 +222,11 @@ impl ClusterLedger {
     }
 }
 
+/// A column: its head, and its number of an edge.
+type Column = (&'static str, fn(&Edge) -> u64);
+
 /// The columns of a readout's line.
-const COLUMNS: [(&str, fn(&Edge) -> u64); 9] = [
+const COLUMNS: [Column; 9] = [
     ("handed over", Edge::put),
     ("arrived", |edge| edge.taken.packets),
     ("taken", |edge| edge.taken.taken),
