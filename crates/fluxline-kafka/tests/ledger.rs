@@ -87,6 +87,7 @@ fn packets_of_a_dead_readout_are_counted_as_far_as_anybody_can() {
             let verdict = ledger.verdict();
             let sentence = verdict.sentence().expect("a death is a reason to look");
             assert!(sentence.contains("died"), "{sentence}");
+            println!("{}{sentence}", ledger.table());
         }
         deaths += truth.deaths;
         lost += truth.lost_by_death;

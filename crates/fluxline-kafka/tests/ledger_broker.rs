@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{Mode, Scope};
+use fluxline_daq::experiment::Cluster;
 use fluxline_kafka::build::kafka::KafkaLog;
 use fluxline_kafka::build::{
     BuiltSource, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan, Step, Worker,
 };
 use fluxline_kafka::cluster::block::BLOCK_VERSION;
+use fluxline_kafka::cluster::topics;
 use fluxline_kafka::cluster::{
     BuilderBlock, ClusterVerdict, LedgerError, LedgerReader, LedgerWriter, Life, NodeBlock,
     NodeState, PartitionBlock, ReadoutBlock, Role,
@@ -21,8 +23,9 @@ use fluxline_kafka::cluster::{
 use fluxline_kafka::settings::Settings;
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use serde_json::json;
 use support::broker::Broker;
-use support::world::{BEGIN, MS, Packet, Weather, config, datagram, description, packets};
+use support::world::{MS, Packet, Weather, config, datagram, description, packets};
 
 const PARTITIONS: u32 = 2;
 const WITHIN: Duration = Duration::from_secs(60);
@@ -126,11 +129,12 @@ fn world(seed: u64) -> Vec<Packet> {
 
 fn cluster() -> (Broker, Settings) {
     let broker = Broker::start();
-    for topic in ["lab.fragments", "lab.commits", "lab.checkpoints"] {
-        broker.create_topic(topic, PARTITIONS, &[]);
-    }
-    broker.create_topic("lab.ledger", 2, &["cleanup.policy=compact"]);
     let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
+    let cluster: Cluster = serde_json::from_value(json!({
+        "brokers": broker.address, "name": "lab", "partitions": PARTITIONS, "replicas": 1,
+    }))
+    .expect("a cluster");
+    topics::prepare(&settings, &cluster).expect("the topics are made");
     (broker, settings)
 }
 

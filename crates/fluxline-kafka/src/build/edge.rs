@@ -1,10 +1,54 @@
-//! Counts the packets that a partition has from one readout node and start.
+//! The edge from one start of a readout node to a partition: its packets, counted on both sides.
 //!
 //! The head of each record says how many packets the node had put into records before. So the
 //! builder knows the number of packets in missing records, even when the node is dead.
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::RecordHead;
-use crate::cluster::block::Taken;
+
+/// Most edges of a readout node or of a partition.
+pub const ENTRIES_MAX: usize = 1 << 16;
+
+/// The packets that a readout node has handed over to one partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Delivery {
+    /// The partition.
+    pub partition: u32,
+    /// Records that the log took.
+    pub records: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Packets in records that the log has not taken yet.
+    pub waiting: u64,
+}
+
+/// The packets that a partition has from one readout node and start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Taken {
+    /// Number of the readout node.
+    pub node: u16,
+    /// Number of its starts before.
+    pub start: u32,
+    /// Records up to the last one that came: the number of the record that comes next.
+    pub records: u64,
+    /// Packets that the node had put into these records, as the last one says.
+    pub packets: u64,
+    /// Packets taken.
+    pub taken: u64,
+    /// Packets in missing records.
+    pub missing: u64,
+    /// Packets of entries that could not be read.
+    pub torn: u64,
+    /// Packets that came after a later start of the node; they are in no event.
+    pub outdated: u64,
+    /// Packets that came after the end of the run; they are in no event.
+    pub after_end: u64,
+    /// The last record of the node came.
+    pub ended: bool,
+}
 
 impl Taken {
     /// Notes a record of this node and start; returns the number of missing records before it.

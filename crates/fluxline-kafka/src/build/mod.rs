@@ -13,7 +13,7 @@ mod checkpoint_records;
 pub(crate) mod commits;
 #[cfg(feature = "client")]
 pub mod deliveries;
-mod edge;
+pub mod edge;
 pub mod entry;
 pub mod files;
 mod followed;

@@ -13,10 +13,10 @@ use fluxline_daq::pipeline::{label_of, rules_of};
 use fluxline_daq::readout::{Accepted, Readout, ReadoutLimits};
 use fluxline_packet::{Description, Parsed, Program};
 
+use super::edge::Delivery;
 use super::entry::{Entry, RecordHead, RecordWriter};
 use super::followed::{Followed, Step, Window};
 use super::log::{Log, LogError};
-use crate::cluster::block::Delivery;
 
 /// Configuration of a readout node.
 #[derive(Clone, Debug)]

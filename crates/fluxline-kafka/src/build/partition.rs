@@ -13,9 +13,9 @@ use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
 use serde::{Deserialize, Serialize};
 
+use super::edge::{ENTRIES_MAX, Taken};
 use super::checkpoint::Refused;
 use super::entry::{Entry, Passed, RecordHead, read_record};
-use crate::cluster::block::{ENTRIES_MAX, Taken};
 
 /// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources
 /// are then silent by the rules of a source that sends nothing.

@@ -7,14 +7,14 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::build::edge::{Delivery, ENTRIES_MAX, Taken};
+
 /// The version of the layout.
 pub const BLOCK_VERSION: u32 = 1;
 /// Largest block \[byte\].
 pub const BLOCK_BYTES_MAX: usize = 900_000;
 /// Longest name in a block \[byte\].
 pub const NAME_BYTES_MAX: usize = 256;
-/// Most entries of a list in a block.
-pub const ENTRIES_MAX: usize = 1 << 16;
 
 /// The part that a node has in the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,20 +111,6 @@ pub struct ReadoutBlock {
     pub deliveries: Vec<Delivery>,
 }
 
-/// The packets that a readout node has handed over to one partition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Delivery {
-    /// The partition.
-    pub partition: u32,
-    /// Records that the log took.
-    pub records: u64,
-    /// Packets in them.
-    pub packets: u64,
-    /// Packets in records that the log has not taken yet.
-    pub waiting: u64,
-}
-
 /// The counts of a builder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -152,32 +138,6 @@ pub struct PartitionBlock {
     pub counters: PartitionCounters,
     /// Packets taken, one entry for each readout node and start.
     pub taken: Vec<Taken>,
-}
-
-/// The packets that a partition has from one readout node and start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Taken {
-    /// Number of the readout node.
-    pub node: u16,
-    /// Number of its starts before.
-    pub start: u32,
-    /// Records up to the last one that came: the number of the record that comes next.
-    pub records: u64,
-    /// Packets that the node had put into these records, as the last one says.
-    pub packets: u64,
-    /// Packets taken.
-    pub taken: u64,
-    /// Packets in missing records.
-    pub missing: u64,
-    /// Packets of entries that could not be read.
-    pub torn: u64,
-    /// Packets that came after a later start of the node; they are in no event.
-    pub outdated: u64,
-    /// Packets that came after the end of the run; they are in no event.
-    pub after_end: u64,
-    /// The last record of the node came.
-    pub ended: bool,
 }
 
 fluxline_core::counters! {

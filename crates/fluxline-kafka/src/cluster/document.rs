@@ -4,8 +4,9 @@ use fluxline_daq::ledger::LawResult;
 use serde_json::{Map, Value, json};
 
 use super::block::Role;
+use super::built::PartitionRow;
 use super::edges::Edge;
-use super::ledger::{ClusterLedger, NodeRow, PartitionRow};
+use super::ledger::{ClusterLedger, NodeRow};
 use super::places::Fate;
 
 impl ClusterLedger {

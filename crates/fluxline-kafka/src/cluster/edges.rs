@@ -6,64 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::block::{Delivery, NodeState, Role, Taken};
-use super::observed::{DEAD_AFTER, Observed, Seen};
-
-/// The state of a process, as an observer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// Its last block is final and good.
-    Ended,
-    /// It stopped early and said why.
-    Failed,
-    /// Its blocks come.
-    Alive,
-    /// It sends no block any more.
-    Dead,
-    /// A later start of the same node has taken its place.
-    Replaced,
-}
-
-impl Life {
-    /// Returns the state in reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Life::Ended => "ended",
-            Life::Failed => "failed",
-            Life::Alive => "running",
-            Life::Dead => "DEAD",
-            Life::Replaced => "replaced",
-        }
-    }
-
-    /// Returns true when the process may have counted packets after its last block, and is gone.
-    #[must_use]
-    pub fn is_lost(self) -> bool {
-        matches!(self, Life::Dead | Life::Replaced)
-    }
-}
-
-/// Returns the state of a process.
-#[must_use]
-pub fn life_of(seen: &Seen, all: &[Seen]) -> Life {
-    let block = &seen.block;
-    let is_later = |other: &Seen| {
-        let (this, that) = (block, &other.block);
-        let is_same = match this.role {
-            Role::Readout => that.node == this.node,
-            Role::Builder => that.node == this.node && that.id == this.id,
-        };
-        is_same && (that.start, that.incarnation) > (this.start, this.incarnation)
-    };
-    match block.state {
-        NodeState::Ended => Life::Ended,
-        NodeState::Failed => Life::Failed,
-        _ if all.iter().any(is_later) => Life::Replaced,
-        _ if seen.quiet >= DEAD_AFTER => Life::Dead,
-        _ => Life::Alive,
-    }
-}
+use super::block::{Delivery, Taken};
+use super::built::PartitionRow;
+use super::life::{Life, life_of};
+use super::observed::Observed;
 
 /// The way of packets from one start of a readout node to one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +73,7 @@ impl Edge {
 /// Returns all edges, by number of the node, start and partition.
 pub(super) fn edges_of(
     observed: &Observed,
-    builders: &BTreeMap<u32, super::PartitionRow>,
+    builders: &BTreeMap<u32, PartitionRow>,
 ) -> BTreeMap<(u16, u32, u32), Edge> {
     let mut edges: BTreeMap<(u16, u32, u32), Edge> = BTreeMap::new();
     let mut of_block: BTreeMap<(u16, u32), (u64, u64)> = BTreeMap::new();

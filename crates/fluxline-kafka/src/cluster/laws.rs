@@ -7,8 +7,10 @@ use fluxline_core::counters::Row;
 use fluxline_daq::ledger::LawResult;
 
 use super::block::{PartitionCounters, ReadoutCounters};
-use super::edges::{Edge, Life};
-use super::ledger::{ClusterLedger, NodeRow, PartitionRow};
+use super::built::PartitionRow;
+use super::edges::Edge;
+use super::ledger::{ClusterLedger, NodeRow};
+use super::life::Life;
 use super::places::Fate;
 
 /// Two sums of counters that must be equal.

@@ -7,6 +7,8 @@
 pub mod block;
 #[cfg(feature = "client")]
 pub mod builder;
+
+mod built;
 #[cfg(feature = "client")]
 pub mod command;
 pub mod control;
@@ -20,6 +22,7 @@ mod edges;
 mod group;
 mod laws;
 mod ledger;
+mod life;
 pub mod liveness;
 mod observed;
 #[cfg(feature = "client")]
@@ -47,8 +50,10 @@ pub use block::{
     BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,
     ReadoutBlock, ReadoutCounters, Role, Taken,
 };
-pub use edges::{Edge, Life, life_of};
-pub use ledger::{ClusterLedger, NodeRow, PartitionRow};
+pub use built::PartitionRow;
+pub use edges::Edge;
+pub use ledger::{ClusterLedger, NodeRow};
+pub use life::{Life, life_of};
 pub use observed::{BatchSums, Committed, DEAD_AFTER, Observed, Seen};
 pub use places::{DEAD_READOUT, Fate, Place};
 #[cfg(feature = "client")]

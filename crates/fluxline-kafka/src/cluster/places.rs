@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use fluxline_core::counters::Row;
 
 use super::block::{PartitionCounters, ReadoutCounters};
-use super::edges::{Edge, Life};
-use super::ledger::{ClusterLedger, NodeRow, PartitionRow};
+use super::built::PartitionRow;
+use super::edges::Edge;
+use super::ledger::{ClusterLedger, NodeRow};
+use super::life::Life;
 
 /// Number and start of a readout node.
 type Start = (u16, u32);

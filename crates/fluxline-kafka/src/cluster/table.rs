@@ -6,8 +6,9 @@ use std::fmt::Write;
 use fluxline_daq::ledger::{LawResult, align};
 
 use super::block::Role;
-use super::edges::{Edge, Life};
+use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
+use super::life::Life;
 use super::places::{Fate, Place};
 
 /// Most lines of one table.
@@ -59,12 +60,12 @@ impl ClusterLedger {
         };
         let _ = writeln!(
             out,
-            "run {} of {}: {state}; {} readouts, {} builders, {} partitions\n",
+            "run {} of {}: {state}; {}, {}, {}\n",
             self.run,
             printable(&self.cluster),
-            names(Role::Readout),
-            names(Role::Builder),
-            self.partitions
+            of_unit(names(Role::Readout), "readout"),
+            of_unit(names(Role::Builder), "builder"),
+            of_unit(self.partitions as usize, "partition")
         );
     }
 
@@ -221,8 +222,11 @@ impl ClusterLedger {
     }
 }
 
+/// A column: its head, and its number of an edge.
+type Column = (&'static str, fn(&Edge) -> u64);
+
 /// The columns of a readout's line.
-const COLUMNS: [(&str, fn(&Edge) -> u64); 9] = [
+const COLUMNS: [Column; 9] = [
     ("handed over", Edge::put),
     ("arrived", |edge| edge.taken.packets),
     ("taken", |edge| edge.taken.taken),
@@ -253,6 +257,11 @@ fn node_line(row: &NodeRow) -> Vec<String> {
         block.sequence.to_string(),
         age,
     ]
+}
+
+/// Returns a count with its unit: `1 readout`, `2 readouts`.
+fn of_unit(count: usize, unit: &str) -> String {
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns a text of another process without its control characters, which would steer a terminal.

@@ -4,8 +4,8 @@ use fluxline_daq::experiment::accepts;
 use fluxline_daq::ledger::LawResult;
 
 use super::block::Role;
-use super::edges::Life;
 use super::ledger::{ClusterLedger, NodeRow};
+use super::life::Life;
 use super::places::{DEAD_READOUT, Fate, is_gone};
 use super::table::printable;
 

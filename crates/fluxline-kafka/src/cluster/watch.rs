@@ -113,10 +113,7 @@ impl LedgerReader {
     /// Errors: the broker is away; the counts so far stay, and nobody counts as dead for it.
     pub fn look(&mut self, within: Duration) -> Result<(), LogError> {
         std::thread::sleep(within);
-        // The end of a topic stays its end while the broker is away, so the broker is asked.
-        let answer = self.blocks.consumer.fetch_metadata(Some(&self.blocks.topic), ANSWER_WITHIN);
-        let answer = answer.map(drop).map_err(|error| away(&error));
-        let looked = answer.and_then(|()| self.catch_up(Instant::now() + ANSWER_WITHIN));
+        let looked = self.catch_up(Instant::now() + ANSWER_WITHIN);
         if looked.is_err() {
             self.away_until = Some(Instant::now());
         }
@@ -246,8 +243,8 @@ struct Tail {
     consumer: BaseConsumer,
     topic: String,
     partitions: u32,
-    /// Partitions that were read to their end.
-    at_end: BTreeSet<i32>,
+    /// Offset behind the last record that was read, by partition.
+    next: BTreeMap<i32, i64>,
 }
 
 impl Tail {
@@ -263,14 +260,14 @@ impl Tail {
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(consumer.client(), settings, topic)? as u32;
         let mut tail =
-            Tail { consumer, topic: topic.to_owned(), partitions, at_end: BTreeSet::new() };
+            Tail { consumer, topic: topic.to_owned(), partitions, next: BTreeMap::new() };
         tail.rewind()?;
         Ok(tail)
     }
 
     /// Begins again with the first record.
     fn rewind(&mut self) -> Result<(), LogError> {
-        self.at_end.clear();
+        self.next.clear();
         let mut list = TopicPartitionList::new();
         for partition in 0..self.partitions {
             let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Beginning);
@@ -279,31 +276,53 @@ impl Tail {
         self.consumer.assign(&list).map_err(|error| away(&error))
     }
 
-    /// Reads the records up to the present end of every partition.
+    /// Reads the records up to the end that every partition has now.
     ///
-    /// Errors: the end was not reached before `limit`.
+    /// A topic that somebody writes all the time never shows its end, so the ends are asked first.
+    ///
+    /// Errors: the broker does not answer, or an end was not reached before `limit`.
     fn read(
         &mut self,
         limit: Instant,
         mut each: impl FnMut(&BorrowedMessage<'_>),
     ) -> Result<(), LogError> {
+        let mut open = BTreeMap::new();
+        for partition in 0..self.partitions as i32 {
+            let marks = self.consumer.fetch_watermarks(&self.topic, partition, ANSWER_WITHIN);
+            let (low, high) = marks.map_err(|error| away(&error))?;
+            if high > low.max(self.next.get(&partition).copied().unwrap_or(0)) {
+                open.insert(partition, high);
+            }
+        }
         let mut failed = None;
+        // One more poll than the ends ask for: an old mark of an end may hide a record behind it.
+        let mut wait = Duration::ZERO;
         loop {
-            match self.consumer.poll(RECORD_WITHIN) {
+            let polled = self.consumer.poll(wait);
+            if polled.is_none() && open.is_empty() {
+                return Ok(());
+            }
+            wait = if open.is_empty() { Duration::ZERO } else { RECORD_WITHIN };
+            match polled {
                 Some(Ok(message)) => {
-                    self.at_end.remove(&message.partition());
+                    let (partition, next) = (message.partition(), message.offset() + 1);
+                    self.next.insert(partition, next);
+                    open.retain(|of, high| *of != partition || *high > next);
                     each(&message);
                 }
+                // Marks of transactions may follow the last record; they are not records.
                 Some(Err(KafkaError::PartitionEOF(partition))) => {
-                    self.at_end.insert(partition);
+                    if let Some(high) = open.remove(&partition) {
+                        self.next.insert(partition, high);
+                    }
                 }
                 Some(Err(error)) => failed = Some(error),
                 None => {}
             }
-            if self.at_end.len() >= self.partitions as usize {
-                return Ok(());
-            }
             if Instant::now() >= limit {
+                if open.is_empty() {
+                    return Ok(());
+                }
                 let reason = failed.map_or("no answer".to_owned(), |error| error.to_string());
                 return Err(LogError::Away(format!("topic `{}`: {reason}", self.topic)));
             }
