@@ -23,13 +23,21 @@ pub struct Record<'a> {
     pub time_ms: i64,
 }
 
+/// The place that reading begins at.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The partition.
+    pub partition: u32,
+    /// The offset; the first record behind it, where it was removed.
+    pub offset: u64,
+}
+
 /// Calls `take` for each visible record of a partition: records of open or aborted transactions are
-/// not visible. It begins at the offset `from.1` of partition `from.0`, or at the first record
-/// behind.
+/// not visible.
 pub fn read_to_end(
     settings: &Settings,
     topic: &str,
-    from: (u32, u64),
+    start: Start,
     mut take: impl FnMut(Record<'_>),
 ) -> Result<(), KafkaError> {
     let consumer: BaseConsumer = config(settings)
@@ -41,7 +49,8 @@ pub fn read_to_end(
         .set("queued.max.messages.kbytes", "16384")
         .create()?;
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, from.0 as i32, Offset::Offset(from.1 as i64))?;
+    let offset = Offset::Offset(start.offset as i64);
+    list.add_partition_offset(topic, start.partition as i32, offset)?;
     consumer.assign(&list)?;
     let mut progress = Instant::now();
     loop {

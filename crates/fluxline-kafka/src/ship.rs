@@ -21,7 +21,7 @@ use crate::build::topic::EVENTS_TYPE;
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, wrong_settings};
 use crate::identity::{RecordId, run_id_of};
 use crate::pieces::Pieces;
-use crate::reading::read_to_end;
+use crate::reading::{Start, read_to_end};
 use crate::settings::Settings;
 use crate::sink::{headers, message_bytes};
 
@@ -242,7 +242,8 @@ impl Present {
     ) -> Result<(), KafkaError> {
         // Without a record since then, there is nothing to read.
         let Some(start) = start_offset(consumer, to, partition as i32)? else { return Ok(()) };
-        read_to_end(&to.settings, &to.topic, (partition, start as u64), |record| {
+        let start = Start { partition, offset: start as u64 };
+        read_to_end(&to.settings, &to.topic, start, |record| {
             self.note(to, record.key);
         })
     }

@@ -20,7 +20,7 @@ use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
 use crate::client::{
     ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, record_bytes_of, wrong_settings,
 };
-use crate::reading::read_to_end;
+use crate::reading::{Start, read_to_end};
 use crate::settings::Settings;
 use crate::sink::headers;
 
@@ -183,9 +183,9 @@ impl KafkaLog {
     fn committed(&self, partition: u32) -> Result<Vec<Commit>, LogError> {
         let mut list = CommitList::new(self.run, partition);
         let mut wrong = Ok(());
-        let start = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
-        let from = (partition, start);
-        read_to_end(&self.settings, &self.commits, from, |record| {
+        let offset = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
+        let start = Start { partition, offset };
+        read_to_end(&self.settings, &self.commits, start, |record| {
             if wrong.is_ok() {
                 wrong = list.take(record.key, record.value);
             }

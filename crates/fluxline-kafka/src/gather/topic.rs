@@ -21,7 +21,7 @@ use crate::client::{ANSWER_WITHIN, check_topic, config};
 use crate::cluster::control::ControlState;
 use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::Begin;
-use crate::reading::{is_passing, read_to_end};
+use crate::reading::{Start, is_passing, read_to_end};
 use crate::settings::Settings;
 
 /// Time without a record after which reading gives up.
@@ -77,7 +77,7 @@ pub fn committed_from(
     for (partition, begin) in (0..).zip(begins) {
         let mut list = CommitList::new(run, partition);
         let (mut wrong, mut began) = (Ok(()), None);
-        read_to_end(settings, &topic, (partition, *begin), |record| {
+        read_to_end(settings, &topic, Start { partition, offset: *begin }, |record| {
             let is_its = read_commit(partition, record.key, record.value)
                 .is_some_and(|commit| commit.0 == run);
             began = began.or(is_its.then_some(record.time_ms));
@@ -163,7 +163,7 @@ pub fn gather_topic(
     let mut about = About::default();
     for feed in feeds.values_mut() {
         feed.next_closed()?;
-        feed.tell(&mut about);
+        feed.add_about(&mut about);
     }
     let mut target = Target::begin(into, about)?;
     match merge(&mut target, commits, &mut feeds, progress) {
@@ -289,8 +289,8 @@ impl TopicFeed {
         }
     }
 
-    /// Adds what the descriptions have told.
-    fn tell(&self, about: &mut About) {
+    /// Adds the name, the experiment and the formats of its descriptions.
+    fn add_about(&self, about: &mut About) {
         if about.name.is_empty() {
             about.name.clone_from(&self.about.name);
         }
