@@ -7,7 +7,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::{Client, ClientContext, DefaultClientContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 
 use crate::settings::Settings;
@@ -235,7 +235,7 @@ fn needed_replicas(settings: &Settings, topic: &str) -> Option<usize> {
     topic_number(settings, topic, "min.insync.replicas")
 }
 
-/// Returns the largest record that the topic takes \[byte\], where the broker shows it to this user.
+/// Returns the largest record that the topic takes \[byte\], where the broker shows it.
 pub fn record_bytes_of(settings: &Settings, topic: &str) -> Option<usize> {
     /// Key, headers and framing.
     const AROUND_BYTES: usize = 4096;
@@ -250,4 +250,12 @@ fn topic_number(settings: &Settings, topic: &str, name: &str) -> Option<usize> {
     let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
     let answer = answers.into_iter().next()?.ok()?;
     answer.get(name)?.value.as_ref()?.parse().ok()
+}
+
+/// Returns the headers of a record.
+pub fn headers(content_type: &str, events: u64) -> OwnedHeaders {
+    let events = events.to_string();
+    OwnedHeaders::new()
+        .insert(Header { key: "content-type", value: Some(content_type) })
+        .insert(Header { key: "fluxline.events", value: Some(&events) })
 }

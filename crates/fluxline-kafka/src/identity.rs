@@ -4,6 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
+/// The media type of events.
+pub(crate) const EVENTS_TYPE: &str = "application/vnd.apache.arrow.stream";
+/// The media type of descriptions.
+pub(crate) const DESCRIPTION_TYPE: &str = "application/json";
+
 /// The identity of a record of events; it is the record's key, as `RUN/BATCH/PIECE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId {

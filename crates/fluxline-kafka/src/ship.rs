@@ -17,13 +17,14 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
-use crate::build::topic::EVENTS_TYPE;
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, wrong_settings};
-use crate::identity::{RecordId, run_id_of};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, check_topic, config, headers, is_fenced, wrong_settings,
+};
+use crate::identity::{EVENTS_TYPE, RecordId, run_id_of};
 use crate::pieces::Pieces;
 use crate::reading::{Start, read_to_end};
 use crate::settings::Settings;
-use crate::sink::{headers, message_bytes};
+use crate::sink::message_bytes;
 
 /// Time before the run's beginning from which on its topic is searched: clocks may differ.
 const SEARCH_BEFORE: Duration = Duration::from_secs(24 * 3600);

@@ -14,12 +14,11 @@ use fluxline_daq::ledger::SinkCounters;
 use fluxline_run::{BatchSink, Error};
 use rdkafka::client::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, PurgeConfig, ThreadedProducer};
 
-use crate::build::topic::EVENTS_TYPE;
-use crate::client::{TopicError, check_topic, config, wrong_settings};
-use crate::identity::{RecordId, run_id};
+use crate::client::{TopicError, check_topic, config, headers, wrong_settings};
+use crate::identity::{EVENTS_TYPE, RecordId, run_id};
 use crate::pieces::{Piece, Pieces};
 use crate::settings::Settings;
 
@@ -187,14 +186,6 @@ impl EventSink {
 /// Returns the largest message for records of `record_bytes`: with key, headers and framing.
 pub(crate) fn message_bytes(record_bytes: u32) -> u32 {
     record_bytes.saturating_add(4096).min(1_000_000_000)
-}
-
-/// Returns the headers of a record.
-pub(crate) fn headers(content_type: &str, events: u64) -> OwnedHeaders {
-    let events = events.to_string();
-    OwnedHeaders::new()
-        .insert(Header { key: "content-type", value: Some(content_type) })
-        .insert(Header { key: "fluxline.events", value: Some(&events) })
 }
 
 impl BatchSink for EventSink {

@@ -18,11 +18,11 @@ use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config, is_fenced, record_bytes_of, wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, config, headers, is_fenced, record_bytes_of,
+    wrong_settings,
 };
 use crate::reading::{Start, read_to_end};
 use crate::settings::Settings;
-use crate::sink::headers;
 
 /// Time for a claim or a commit, during which the broker may be away.
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);

@@ -21,7 +21,6 @@ pub mod partition;
 pub mod topic;
 pub mod worker;
 
-pub use crate::gather::{GatherError, Gathered, gather};
 pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};

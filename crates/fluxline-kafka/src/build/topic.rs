@@ -16,13 +16,8 @@ use super::files::{RunFolders, line_of};
 use super::log::EventRecord;
 use super::partition::{BuiltSource, OutputBatch};
 use super::worker::{Output, Published};
-use crate::identity::number;
+use crate::identity::{DESCRIPTION_TYPE, EVENTS_TYPE, number};
 use crate::pieces::Pieces;
-
-/// The media type of events.
-pub const EVENTS_TYPE: &str = "application/vnd.apache.arrow.stream";
-/// The media type of descriptions.
-pub const DESCRIPTION_TYPE: &str = "application/json";
 
 /// The identity of a record in the topic of events; it is the record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
