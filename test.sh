@@ -35,14 +35,16 @@ fi
 export FLUXLINE_REQUIRE_TOOLS=1
 export FLUXLINE_PYTHON="$venv/bin/python"
 
-say "tests of all crates, documentation examples among them"
-cargo test --workspace --locked "$@"
+say "Java, Kafka and its Python modules"
+tools/kafka/test.sh --prepare
+
+# Kafka's tests in the same build: alone they would compile most dependencies a second time, with
+# other features.
+say "tests of all crates, documentation examples and a Kafka broker of our own among them"
+cargo test --workspace --locked --features fluxline-cli/kafka-tls "$@"
 
 say "the Python package: its wheel, its tests"
 tools/python/test.sh --quiet
-say "events and event building on Apache Kafka, with a broker of our own"
-tools/kafka/test.sh
-
 say "rings, channels, slots and bells in every order of their steps (loom)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
   cargo test --locked --release -p fluxline --lib loom_

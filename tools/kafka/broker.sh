@@ -34,7 +34,11 @@ jars into $jars and make an empty file named complete beside them"
   exec 9>&-
 }
 
-java_of() { java -Xmx320m -cp "$jars/*" "$@"; }
+# Most of these processes live for seconds: the quick compiler alone is enough. Measurements have
+# other options (tools/kafka/speed.py).
+read -r -a java_options <<<"${FLUXLINE_KAFKA_JAVA:--Xmx320m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
+
+java_of() { java "${java_options[@]}" -cp "$jars/*" "$@"; }
 
 free_ports() {
   python3 - <<'PYTHON'
@@ -99,17 +103,52 @@ PROPERTIES
 
 is_alive() { kill -0 "$1" 2>/dev/null; }
 
-# Waits until the broker's group coordinator answers; fails when the process has ended. The tool
-# ends with status 0 whatever happened; its words show errors.
+# Formats the folder of the data; further arguments go to Kafka's formatter. Without them, a
+# formatted folder has only the names of node and cluster, which are the same for all brokers here,
+# so the first one is copied.
+format_storage() {
+  local folder="$1" formatted="$jars/../formatted"
+  shift
+  if [ $# -eq 0 ] && [ -e "$formatted/meta.properties" ]; then
+    cp -r "$formatted" "$folder/data"
+    return 0
+  fi
+  java_of kafka.tools.StorageTool format --config "$folder/server.properties" \
+    --cluster-id fluxlinefluxlinefluxlw "$@" >>"$folder/log" 2>&1 ||
+    { tail -3 "$folder/log" >&2; fail "the settings are wrong; see $folder/log"; }
+  if [ $# -eq 0 ]; then
+    cp -r "$folder/data" "$formatted.$$"
+    # Another broker may have been first: its folder stays.
+    mv -T "$formatted.$$" "$formatted" 2>/dev/null || rm -rf "$formatted.$$"
+  fi
+}
+
+# Asks a broker for its group coordinator (Kafka's protocol, FindCoordinator version 1); ends with
+# status 0 when it has one.
+has_coordinator() {
+  python3 - "$1" <<'PYTHON'
+import socket, struct, sys
+host, port = sys.argv[1].rsplit(":", 1)
+body = struct.pack(">hhih", 10, 1, 7, -1) + struct.pack(">h", 1) + b"g" + b"\0"
+try:
+    with socket.create_connection((host, int(port)), timeout=5) as link:
+        link.sendall(struct.pack(">i", len(body)) + body)
+        answer = link.recv(4096)
+    # Length, number of the request, time to wait, and the error.
+    sys.exit(struct.unpack(">iiih", answer[:14])[3] != 0)
+except (OSError, struct.error):
+    sys.exit(1)
+PYTHON
+}
+
+# Waits until the broker's group coordinator answers; fails when the process has ended.
 await_coordinator() {
-  local folder="$1" pid="$2" address answer
+  local folder="$1" pid="$2" address
   address="$(cat "$folder/inner" 2>/dev/null || cat "$folder/address")"
-  for _ in $(seq 60); do
+  for _ in $(seq 600); do
     is_alive "$pid" || return 1
-    answer="$(java_of org.apache.kafka.tools.consumer.group.ConsumerGroupCommand \
-      --bootstrap-server "$address" --timeout 5000 --list 2>&1)" || answer="Error"
-    case "$answer" in *[Ee]rror* | *Exception*) ;; *) return 0 ;; esac
-    sleep 0.3
+    ! has_coordinator "$address" || return 0
+    sleep 0.2
   done
   return 1
 }
@@ -117,7 +156,7 @@ await_coordinator() {
 launch() {
   local folder="$1" pid
   # Not in the caller's process group: Ctrl-C in a terminal stops the program, not its broker.
-  setsid java -Xmx320m -cp "$jars/*" kafka.Kafka "$folder/server.properties" \
+  setsid java "${java_options[@]}" -cp "$jars/*" kafka.Kafka "$folder/server.properties" \
     >>"$folder/log" 2>&1 </dev/null &
   pid=$!
   echo "$pid" >"$folder/pid"
@@ -143,9 +182,7 @@ start() {
     fi
     echo "127.0.0.1:$port" >"$folder/address"
     rm -rf "$folder/data"
-    java_of kafka.tools.StorageTool format --config "$folder/server.properties" \
-      --cluster-id fluxlinefluxlinefluxlw "${users[@]}" >>"$folder/log" 2>&1 ||
-      { tail -3 "$folder/log" >&2; fail "the settings are wrong; see $folder/log"; }
+    format_storage "$folder" "${users[@]}"
     if launch "$folder"; then cat "$folder/address"; return 0; fi
     stop "$folder"
   done

@@ -291,7 +291,51 @@ async function simulation(browser) {
   await run.ended;
 }
 
-const all = { fromStartToStop, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation };
+/** A page that stays open for hours: every snapshot replaces the one before. */
+async function wallScreen(browser) {
+  const run = demo("--serve", "127.0.0.1:8068");
+  const url = (await run.url).split("#")[0];
+  const context = await browser.newContext({ viewport: { width: 1400, height: 1350 } });
+  await context.addInitScript(() => {
+    const Real = window.EventSource;
+    window.EventSource = class extends Real {
+      constructor(...given) { super(...given); window.theStream = this; }
+    };
+  });
+  const page = await context.newPage();
+  await page.goto(url);
+  await state(page, "running");
+  const tools = await context.newCDPSession(page);
+  await tools.send("HeapProfiler.enable");
+  await tools.send("Performance.enable");
+  const used = async () => {
+    await tools.send("HeapProfiler.collectGarbage");
+    const { metrics } = await tools.send("Performance.getMetrics");
+    const of = (name) => metrics.find((one) => one.name === name).value;
+    return { heap: of("JSHeapUsedSize"), nodes: of("Nodes"), listeners: of("JSEventListeners") };
+  };
+  // Snapshots of the run with other numbers, as fast as the page takes them.
+  const play = (count) => page.evaluate(async (count) => {
+    const first = await new Promise((resolve) => window.theStream.addEventListener("message", (message) => resolve(JSON.parse(message.data)), { once: true }));
+    for (let tick = 0; tick < count; tick += 1) {
+      const data = JSON.stringify({ ...first, tick: first.tick + tick });
+      window.theStream.dispatchEvent(new MessageEvent("message", { data }));
+      if (tick % 50 === 0) await new Promise(requestAnimationFrame);
+    }
+  }, count);
+  await play(2000);
+  const before = await used();
+  await play(36_000); // an hour of ten ticks a second
+  const after = await used();
+  assert(after.heap < before.heap * 1.5 + 4e6, `the heap grew from ${before.heap} to ${after.heap} bytes`);
+  assert(after.nodes < before.nodes * 1.2 + 500, `the nodes grew from ${before.nodes} to ${after.nodes}`);
+  assert(after.listeners < before.listeners * 1.2 + 100, `the listeners grew from ${before.listeners} to ${after.listeners}`);
+  await state(page, "running");
+  run.child.kill("SIGINT");
+  await run.ended;
+}
+
+const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation };
 const wanted = process.env.ONLY?.split(",");
 const tests = Object.fromEntries(Object.entries(all).filter(([name]) => !wanted || wanted.includes(name)));
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });

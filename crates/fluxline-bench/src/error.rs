@@ -55,7 +55,7 @@ pub enum Error {
     /// The user pressed Ctrl-C, or the time is up.
     #[error("the benchmark was interrupted")]
     Interrupted,
-    /// There was no progress for a long time.
+    /// A measurement without progress for a long time.
     #[error("{what} made no progress for {seconds} s; the link loses everything, or a side hangs")]
     Stalled {
         /// The part that hangs.

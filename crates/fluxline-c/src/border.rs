@@ -1,4 +1,4 @@
-//! What every call does at the border: pointers in, a code and a sentence out, no panic across.
+//! The border of every call: pointers in, a code and a sentence out, no panic across.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -1,7 +1,6 @@
 //! An acquisition within a program: an experiment file runs on threads of this process.
 
 use std::ffi::{CString, c_char, c_void};
-use std::mem::offset_of;
 
 use fluxline::compiled::{CompiledEvent, CompiledFilter, CompiledPacket};
 use fluxline_daq::experiment::Experiment;
@@ -62,74 +61,12 @@ pub unsafe extern "C" fn fluxline_run_start(
     })
 }
 
-/// An event, as a filter reads it. Numbers that it does not have are UINT64_MAX or UINT32_MAX.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct FluxlineEvent {
-    /// The key that joined its packets.
-    pub key: u64,
-    /// Time of arrival of its first packet, in ns since 1970.
-    pub first_ns: u64,
-    /// Time of arrival of its last packet, in ns since 1970.
-    pub last_ns: u64,
-    /// Time at which it was closed, in ns since 1970.
-    pub built_ns: u64,
-    /// Length of the bytes of all its packets together.
-    pub bytes: u64,
-    /// Number of its packets.
-    pub packets: u32,
-    /// The generation of its key.
-    pub generation: u32,
-    /// The only source that it may hold, where sources do not share its key.
-    pub source: u32,
-    /// 0: complete, 1: incomplete, 2: stopped.
-    pub status: u32,
-}
-
-/// A packet of an event, as a filter reads it. Numbers that it does not have are UINT64_MAX.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct FluxlinePacket {
-    /// Start of its bytes in the bytes of the event.
-    pub start: u64,
-    /// The packet counter, unwrapped.
-    pub sequence: u64,
-    /// Time of arrival, in ns since 1970.
-    pub time_ns: u64,
-    /// The sensor's time, in ns since its epoch.
-    pub sensor_time_ns: u64,
-    /// Packet index or byte offset within its source's fragment.
-    pub part: u64,
-    /// Number of its bytes.
-    pub bytes: u32,
-    /// Start of the payload in the packet.
-    pub payload_start: u32,
-    /// Length of the payload, in bytes.
-    pub payload_bytes: u32,
-    /// The number of the source.
-    pub source: u32,
-    /// The number of the source's input: its place in the experiment, from 0.
-    pub input: u32,
-    /// The number of the packet type in the source's description, from 0.
-    pub packet_type: u32,
-}
-
-// The filter's rows are passed unchanged.
-const _: () = {
-    assert!(size_of::<FluxlineEvent>() == size_of::<CompiledEvent>());
-    assert!(size_of::<FluxlinePacket>() == size_of::<CompiledPacket>());
-    assert!(offset_of!(FluxlineEvent, bytes) == offset_of!(CompiledEvent, bytes));
-    assert!(offset_of!(FluxlineEvent, status) == offset_of!(CompiledEvent, status));
-    assert!(offset_of!(FluxlinePacket, part) == offset_of!(CompiledPacket, part));
-    assert!(offset_of!(FluxlinePacket, input) == offset_of!(CompiledPacket, input));
-};
-
 /// Decides on one event: above 0 keeps it, 0 rejects it, below 0 says that the filter failed; such
 /// an event is kept and marked. The arrays have the lengths that the event names.
 pub type FluxlineFilter = Option<
     unsafe extern "C" fn(
-        event: *const FluxlineEvent,
-        packets: *const FluxlinePacket,
+        event: *const CompiledEvent,
+        packets: *const CompiledPacket,
         bytes: *const u8,
         context: *mut c_void,
     ) -> i32,
@@ -148,7 +85,7 @@ pub unsafe extern "C" fn fluxline_run_start_filtered(
     guard(|| {
         let run = Out::new(run)?;
         let address = filter.map_or(0, |filter| (filter as *const ()).expose_provenance());
-        // SAFETY: the caller's promise in the header; the rows have the same layout (asserted).
+        // SAFETY: the caller's promise in the header.
         let filter = unsafe { CompiledFilter::from_address(address, context.expose_provenance()) };
         let filter = filter.ok_or_else(|| Refused::argument("the filter is NULL"))?;
         let experiment = fluxline_run::load(text(experiment_path)?.as_ref());

@@ -66,7 +66,7 @@ pub enum Command {
     /// Make an interrupted run readable up to its last complete batch
     #[command(after_help = "Example: fluxline recover runs/0042")]
     Recover(RecoverArguments),
-    /// Send a run's events to a topic of Apache Kafka, as far as they are not there
+    /// Send the events of a run that a topic of Apache Kafka lacks
     #[command(after_help = "Example: fluxline ship runs/0042")]
     Ship(ShipArguments),
     /// Gather the events of all builders of a cluster into one run folder

@@ -1,6 +1,6 @@
 //! The log of `--log`: lines of text or JSON on standard error, and their level.
 //!
-//! Without `--log` and without FLUXLINE_LOG there is none, and the events cost a comparison each.
+//! Without `--log` and without FLUXLINE_LOG nothing is logged, and an event costs a comparison.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

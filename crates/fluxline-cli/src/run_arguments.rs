@@ -25,6 +25,27 @@ pub struct ShipArguments {
     /// File with settings of the connection, such as TLS; default: that of the experiment
     #[arg(long, value_name = "FILE")]
     pub settings_file: Option<PathBuf>,
+    /// The form of the records; default: that of the experiment, else arrow
+    #[arg(long)]
+    pub schema: Option<ShipSchema>,
+}
+
+/// The form of records in a topic.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum ShipSchema {
+    /// Arrow IPC streams
+    Arrow,
+    /// Messages in the schemas of the European Spallation Source
+    Ess,
+}
+
+impl From<ShipSchema> for fluxline_daq::experiment::SinkSchema {
+    fn from(schema: ShipSchema) -> fluxline_daq::experiment::SinkSchema {
+        match schema {
+            ShipSchema::Arrow => fluxline_daq::experiment::SinkSchema::Arrow,
+            ShipSchema::Ess => fluxline_daq::experiment::SinkSchema::Ess,
+        }
+    }
 }
 
 /// `fluxline gather`.

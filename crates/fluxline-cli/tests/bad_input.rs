@@ -1,4 +1,4 @@
-//! What users get wrong, and what their disks and networks do to them: one sentence each, an exit
+//! Mistakes of users, and faults of their disks and networks: one sentence each, an exit
 //! status that a script can use, and nothing that was recorded is lost.
 
 mod support;

@@ -1,4 +1,4 @@
-//! Which commit a program says that it was built from: in a checkout, in a worktree, outside.
+//! The commit that a program names as its source: in a checkout, in a worktree, outside.
 
 #[allow(dead_code, reason = "its main is for cargo")]
 #[path = "../build.rs"]

@@ -30,3 +30,17 @@ fn program_without_kafka_refuses_a_sink_and_shipping() {
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("runs/0042") && said.contains("--features kafka"), "{said}");
 }
+
+#[test]
+fn program_without_kafka_refuses_the_ledger_of_a_cluster() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (status, said) = fluxline(&["inspect", "kafka://127.0.0.1:9/lab"], scratch.path());
+    assert_eq!(status, Some(1), "{said}");
+    assert!(
+        said.contains("kafka://127.0.0.1:9/lab") && said.contains("--features kafka"),
+        "{said}"
+    );
+    let (status, said) = fluxline(&["inspect", "runs/0042", "--watch"], scratch.path());
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("kafka://HOST:PORT/CLUSTER"), "{said}");
+}

@@ -1,4 +1,4 @@
-//! What counters advise exists: keys of the experiment file, commands and flags, each in backticks.
+//! The advice of counters names keys, commands and flags that exist, each in backticks.
 
 mod support;
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 mod doc_comments;
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/messages.rs"]
+mod messages;
 #[path = "tidy/parameters.rs"]
 mod parameters;
 #[path = "tidy/spelling.rs"]

@@ -1,4 +1,4 @@
-//! What a wrong experiment file says: file, line and column, the line, and what to write instead.
+//! Errors of wrong experiment files: file, line and column, the line, and the correction.
 
 mod support;
 
@@ -161,7 +161,10 @@ fn an_unknown_parameter_and_one_out_of_its_limits_point_at_the_experiments_line(
 fn a_core_that_is_not_there_is_an_error_that_names_those_that_are() {
     for key in ["readout-core", "recorder-core"] {
         let said = said_of(&format!("{key} = 9999\n{SOURCE}{UDP}"));
-        assert!(said.contains(&format!("{key} = 9999: there is no such core")), "{said}");
+        assert!(
+            said.contains(&format!("{key} = 9999: this program may not use core 9999")),
+            "{said}"
+        );
         assert!(said.contains("write 0") || said.contains("write "), "{said}");
     }
     assert_says(

@@ -2,12 +2,15 @@
 
 use core::fmt;
 use core::ops::{Add, Sub};
+use serde::{Deserialize, Serialize};
 
 /// A moment \[ns since 1970-01-01T00:00:00Z for time stamps of packets; since a start for
 /// [`Fabric::now`](crate::fabric::Fabric::now)\].
 ///
 /// A `u64` of nanoseconds reaches the year 2554.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Moment {
     ns: u64,
 }
@@ -48,7 +51,9 @@ impl Sub<Span> for Moment {
 }
 
 /// A span of time \[ns\].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Span {
     ns: u64,
 }

@@ -1,4 +1,4 @@
-//! How many fragments a second the event builder makes into events, and whether its memory stays
+//! The event builder's rate in fragments per second, and a check that its memory stays
 //! flat.
 //!
 //! Eight sources send one 64-byte packet each per event; events are interleaved over a distance,
@@ -24,7 +24,7 @@ use median::median;
 
 const SOURCES: u64 = 8;
 const PAYLOAD: [u8; 64] = [7; 64];
-/// How many events are open at a time.
+/// Number of events that are open at a time.
 const OPEN: u64 = 64;
 const TRIALS: usize = 7;
 const EVENTS: u64 = 250_000;

@@ -142,7 +142,7 @@ fn batch_of(payload_bytes: usize) -> EventBatch {
     batch
 }
 
-/// What a number is worth depends on this.
+/// Describes the machine, on which each measured number depends.
 fn machine() -> String {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let model = text("/proc/cpuinfo");

@@ -173,6 +173,9 @@ fluxline_core::counters! {
         events_undecided [Sum "event"]
             "Events on which the filter failed; kept, with `filter: no decision` in `missing`"
             => "The notes have the first error. Correct the filter.";
+        events_marked [Sum "event"]
+            "Events for which `[filter] mark` was true; recorded, with `filter: marked` in `missing`"
+            => "";
         late_filtered [Sum "fragment"] "Late fragments of rejected events; not recorded either"
             => "";
     }
@@ -208,6 +211,10 @@ fluxline_core::counters! {
             => "Look at the broker and the network; `fluxline ship RUN` sends them from the files.";
         left_out [Sum "event"] "Events left out because the sink's memory was full"
             => "Raise `memory-bytes`; `fluxline ship RUN` sends them from the files.";
+        unmapped [Sum "event"] "Events without a value that the sink's schema takes"
+            => "Add `[packet.ess]` to the packet description, if they should be sent.";
+        misfits [Sum "value"] "Values that do not fit into the sink's schema; the files have them"
+            => "The notes name them; correct the mapping under `[packet.ess]`.";
         records_acked [Sum "record"] "Records that the broker acknowledged" => "";
         bytes_acked [Sum "byte"] "Bytes of these records" => "";
     }

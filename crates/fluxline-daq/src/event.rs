@@ -4,15 +4,17 @@
 //! run in steady state allocates nothing per event.
 
 use fluxline_core::Moment;
+use serde::{Deserialize, Serialize};
 
 /// Events that are recorded together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventBatch {
     /// One row per event.
     pub events: Vec<EventRow>,
     /// One row per packet; the packets of an event are neighbours, events in the order of `events`.
     pub packets: Vec<PacketRow>,
     /// The packets' bytes (whole UDP payloads), in the order of `packets`.
+    #[serde(with = "crate::byte_strings")]
     pub bytes: Vec<u8>,
     /// The missing parts of incomplete events, in words; `EventRow::missing_bytes` is the length of
     /// each event's text, in order.
@@ -21,9 +23,11 @@ pub struct EventBatch {
 
 /// The item in the text about an event's missing parts when the filter failed on it.
 pub const UNDECIDED: &str = "filter: no decision";
+/// The item in that text when `[filter] mark` is true for the event.
+pub const MARKED: &str = "filter: marked";
 
 /// One event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRow {
     /// The key that joined its packets, unwrapped to 64 bits; `None`: a packet on its own.
     pub key: Option<u64>,
@@ -46,7 +50,9 @@ pub struct EventRow {
 }
 
 /// The status of an event: complete, or the reason why not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum EventStatus {
     /// Nothing that was sent for it is known to be missing.
     #[default]
@@ -78,7 +84,7 @@ impl EventStatus {
 }
 
 /// One packet of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketRow {
     /// The source's number in the run's table of sources.
     pub source: u32,

@@ -6,6 +6,7 @@
 
 mod accounting;
 pub mod builder;
+mod byte_strings;
 pub mod capture;
 mod counters;
 pub mod draft;

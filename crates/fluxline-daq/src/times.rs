@@ -1,4 +1,4 @@
-//! What is known of the times of an input's packets.
+//! Knowledge about the times of an input's packets.
 
 /// The times of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@ struct File {
     packets: Vec<Packet>,
 }
 
-/// Whether boards lose packets and pause.
+/// The behaviour of the boards: whether they lose packets and pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Faults {
     No,
@@ -161,7 +161,7 @@ fn build(files: &[File]) -> Built {
     built
 }
 
-/// What an offline join finds.
+/// Joins packets offline: the expected events.
 fn joined<'a>(packets: impl Iterator<Item = (u64, &'a [u16])>) -> BTreeMap<u64, BTreeSet<u16>> {
     let mut joined: BTreeMap<u64, BTreeSet<u16>> = BTreeMap::new();
     for (event, boards) in packets {

@@ -1,4 +1,4 @@
-//! What is read of network interfaces: files of /sys/class/net, and what drivers answer.
+//! Facts about network interfaces: files of /sys/class/net, and the answers of drivers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What is wanted of a network interface that sensors send to.
+//! Requirements on a network interface that sensors send to.
 
 use super::card::Card;
 use super::check::{Check, Verdict};

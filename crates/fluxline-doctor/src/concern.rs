@@ -1,4 +1,4 @@
-//! Which interfaces an experiment's packets may come through.
+//! The interfaces through which an experiment's packets may come.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What was read of a host, before judgement. Absent: the host does not say.
+//! Facts about a host, before judgement. Absent: the host does not say.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which cores take a card's packets out of its rings, and whether something moves them about.
+//! The cores that take a card's packets out of its rings, and anything that moves them about.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What this process is allowed: by its container (control groups) and by its limits.
+//! Resources that this process may use: by its container (control groups) and by its limits.
 //!
 //! Source: Linux Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/; getrlimit(2).
 

@@ -1,4 +1,4 @@
-//! What an experiment asks of a host, as far as a check needs it.
+//! The load of an experiment on a host, as far as a check needs it.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! What was lost since boot, and where: the past tells which of the other checks matter.
+//! Losses since boot, and their places: the past shows which of the other checks matter.
 //!
 //! Of the past, and perhaps of other programs: a hint, not a judgement.
 

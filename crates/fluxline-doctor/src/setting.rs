@@ -1,4 +1,4 @@
-//! What can be changed in a host, and its value before and after.
+//! Settings of a host that can be changed, with their values before and after.
 //!
 //! Nearly all of it is a file of /proc/sys or /sys; three things of a card have no file and go
 //! through the ethtool ioctl (<linux/ethtool.h>).

@@ -1,4 +1,4 @@
-//! What a link goes through on this host: memory, loopback, or an interface; and everything that
+//! The path of a link on this host: memory, loopback, or an interface; and everything that
 //! the kernel and the driver say of that interface.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the doctor says of a firewall, and what the kernel does: rules of nft in a namespace, a
+//! The doctor's judgement of a firewall against the kernel's: rules of nft in a namespace, a
 //! sender outside, a socket inside. Each set of rules is judged, and then met by datagrams.
 
 #[path = "../../fluxline/tests/namespaces/mod.rs"]

@@ -170,7 +170,7 @@ fn write_messages(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the target of that name does to a frame: seals it, and puts in queue pair, PSN and R_Key.
+/// Flags of the target `endpoint`: it seals a frame, and puts in queue pair, PSN and R_Key.
 const ENDPOINT_FLAGS: u8 = 1 | 2 | 4 | 8 | 1 << 6;
 /// Frames that only Fluxline ends exchange.
 const SETUP: u8 = 0xC0;

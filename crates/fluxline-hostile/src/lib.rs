@@ -1,4 +1,4 @@
-//! What strangers may hand in, one function per surface: any bytes, no panic, and the promises of
+//! Input from strangers, one function per surface: any bytes, no panic, and the promises of
 //! that surface kept.
 //!
 //! A function here is the body of a fuzz target (`fuzz/fuzz_targets`), which searches for inputs

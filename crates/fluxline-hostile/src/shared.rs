@@ -1,4 +1,4 @@
-//! What several targets and the maker of their seeds share.
+//! Code that several targets share with the maker of their seeds.
 
 use std::collections::BTreeMap;
 

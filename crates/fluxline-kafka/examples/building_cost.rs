@@ -1,94 +1,156 @@
 //! demonstrates: the processor time of distributed building beside that of one process
 //!
 //! run: cargo run --release -p fluxline-kafka --example building_cost -- 1000
-//! (the argument is the size of a packet's payload; the log is in memory, so brokers cost nothing)
+//! (the arguments are the size of a packet's payload, the packets of a board for each event, and
+//! the number of rounds; the log is in memory, so brokers cost nothing)
+
+mod support;
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use fluxline_core::{Datagram, Moment, SenderAddress, Span};
+use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::formats;
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_kafka::build::{Log, MemoryLog, NodeConfig, PartitionBuilder, ReadoutNode};
+use fluxline_kafka::build::{Log, LogError, MemoryLog, NodeConfig, PartitionBuilder, ReadoutNode};
 use fluxline_packet::Description;
+use support::{datagram, median, packet, thread_cpu};
+
+type Failure = Box<dyn std::error::Error>;
 
 const BOARDS: u16 = 8;
-const KEYS: u64 = 20_000;
+const PARTITIONS: [u32; 3] = [1, 4, 16];
+const TOTAL_BYTES: usize = 200_000_000;
 const BEGIN: u64 = 1_700_000_000_000_000_000;
-const PERIOD_NS: u64 = 20_000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let payload = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse())?;
-    let packets = packets(payload);
-    let count = packets.len() as f64;
-    let per_packet = |began: Instant| began.elapsed().as_nanos() as f64 / count;
-    println!("{count} packets of {} bytes, {BOARDS} boards; ns per packet:", packets[0].1.len());
-    for round in 0..3 {
-        let began = Instant::now();
-        let events = one_process(&packets)?;
-        println!("round {round}: one process {:.0}", per_packet(began));
-        for partitions in [1, 4, 16] {
-            let mut log = MemoryLog::new(partitions);
-            let began = Instant::now();
-            let bytes = read_out(&packets, &mut log)?;
-            let node = per_packet(began);
-            let began = Instant::now();
-            let built = build(&mut log)?;
-            let builders = per_packet(began);
-            println!(
-                "round {round}: {partitions:2} partitions: readout node {node:.0}, builders \
-                 {builders:.0} together, log {:.0} bytes a packet more than the packet",
-                bytes as f64 / count - packets[0].1.len() as f64
-            );
-            assert_eq!(built, events, "distributed building gives other events");
+/// Packets with their times.
+type Packets = Vec<(Moment, Vec<u8>)>;
+
+/// Costs of a round \[ns of processor time for each packet\].
+struct Costs {
+    one_process: f64,
+    /// For each number of partitions.
+    distributed: Vec<Distributed>,
+}
+
+struct Distributed {
+    node: f64,
+    builders: f64,
+    log_bytes: f64,
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<usize> =
+        std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let argument = |at: usize, default| arguments.get(at).copied().unwrap_or(default);
+    let (payload, parts, rounds) = (argument(0, 1000), argument(1, 1) as u16, argument(2, 5));
+    let packets = packets(payload, parts.max(1));
+    let costs: Vec<Costs> = (0..rounds).map(|_| round(&packets)).collect::<Result<_, _>>()?;
+    print(&packets, &costs);
+    Ok(())
+}
+
+fn round(packets: &Packets) -> Result<Costs, Failure> {
+    let (mut events, mut distributed) = (0, Vec::new());
+    let one_process = timed(packets, || {
+        events = build_in_one_process(packets)?;
+        Ok(())
+    })?;
+    for partitions in PARTITIONS {
+        let mut taken = 0;
+        let node = timed(packets, || {
+            read_out(packets, partitions, |_, bytes| {
+                taken += bytes.len();
+                Ok(())
+            })
+        })?;
+        let log_bytes = taken as f64 / packets.len() as f64;
+        let mut log = MemoryLog::new(partitions);
+        read_out(packets, partitions, |partition, bytes| log.append(partition, bytes))?;
+        let mut built = 0;
+        let builders = timed(packets, || {
+            built = build(&mut log)?;
+            Ok(())
+        })?;
+        assert_eq!(built, events, "distributed building gives other events");
+        distributed.push(Distributed { node, builders, log_bytes });
+    }
+    Ok(Costs { one_process, distributed })
+}
+
+fn print(packets: &Packets, costs: &[Costs]) {
+    let bytes = packets[0].1.len() as f64;
+    let rate = |ns: f64| format!("{ns:6.0} ns ({:.2} GB/s)", bytes / ns);
+    let of = |value: &dyn Fn(&Costs) -> f64| median(costs.iter().map(value).collect());
+    println!(
+        "{} packets of {bytes} bytes, {BOARDS} boards, {} rounds; processor time of a packet, \
+         medians:",
+        packets.len(),
+        costs.len()
+    );
+    let one = of(&|costs| costs.one_process);
+    println!("one process                    {}", rate(one));
+    let first = of(&|costs| costs.distributed[0].builders);
+    for (at, partitions) in PARTITIONS.into_iter().enumerate() {
+        let node = of(&|costs| costs.distributed[at].node);
+        let builders = of(&|costs| costs.distributed[at].builders);
+        let more = of(&|costs| costs.distributed[at].log_bytes) - bytes;
+        println!("{partitions:2} partitions: readout node     {}", rate(node));
+        println!(
+            "               builders together {builders:6.0} ns, {:.2} of one process; the log \
+             has {more:.0} bytes a packet more",
+            builders / one
+        );
+        if partitions > 1 {
+            let followed = (builders - first) / f64::from(partitions - 1);
+            println!("               to follow a packet {followed:5.0} ns");
         }
     }
-    Ok(())
+}
+
+/// Returns the processor time of `work` for each packet \[ns\].
+fn timed(packets: &Packets, work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
+    let began = thread_cpu();
+    work()?;
+    Ok((thread_cpu() - began) as f64 / packets.len() as f64)
 }
 
 fn config() -> BuilderConfig {
     BuilderConfig { mode: Mode::Key(Scope::Global), ..BuilderConfig::default() }
 }
 
-fn description() -> Result<Description, Box<dyn std::error::Error>> {
+fn description() -> Result<Description, Failure> {
     Ok(formats::load("counter", &BTreeMap::new())?.description)
 }
 
-/// Returns packets of all boards with their times, one for each board and key.
-fn packets(payload: usize) -> Vec<(u64, Vec<u8>)> {
+/// Returns packets of all boards with their times, `parts` for each board and key.
+fn packets(payload: usize, parts: u16) -> Packets {
+    let per_key = usize::from(BOARDS) * usize::from(parts);
+    let keys = (TOTAL_BYTES / (payload + 32) / per_key).clamp(1000, 20_000) as u64;
+    let period_ns = 2500 * per_key as u64;
     let mut packets = Vec::new();
-    for key in 0..KEYS {
+    for key in 0..keys {
         for board in 0..BOARDS {
-            let mut bytes = Vec::with_capacity(32 + payload);
-            bytes.extend(0x4358_4C46u32.to_le_bytes());
-            bytes.extend([1, 0]);
-            bytes.extend(board.to_le_bytes());
-            bytes.extend((key as u32).to_le_bytes());
-            bytes.extend([0, 0, 1, 0]);
-            bytes.extend(key.to_le_bytes());
-            bytes.extend((key * PERIOD_NS).to_le_bytes());
-            bytes.resize(32 + payload, 0);
-            packets.push((BEGIN + key * PERIOD_NS + u64::from(board), bytes));
+            for part in 0..parts {
+                let number = key as u32 * u32::from(parts) + u32::from(part);
+                let at = Moment::from_ns(BEGIN + key * period_ns + u64::from(board));
+                packets.push((at, packet(board, number, key, (part, parts), payload)));
+            }
         }
     }
     packets
 }
 
-fn datagram(at: u64, bytes: &[u8]) -> Datagram<'_> {
-    Datagram { bytes, sender: SenderAddress::NONE, port: 0, time: Moment::from_ns(at) }
-}
-
-fn one_process(packets: &[(u64, Vec<u8>)]) -> Result<u64, Box<dyn std::error::Error>> {
+fn build_in_one_process(packets: &Packets) -> Result<u64, Failure> {
     let inputs = vec![("boards".to_owned(), description()?)];
     let mut pipeline = Pipeline::new(inputs, ReadoutLimits::default(), config());
     let (mut spare, mut events) = (EventBatch::default(), 0);
     let mut end = Moment::default();
     for (at, bytes) in packets {
-        end = Moment::from_ns(*at);
-        pipeline.take(0, end, &datagram(*at, bytes));
+        end = *at;
+        pipeline.take(0, end, &datagram(end, bytes));
         if pipeline.batch_is_due(end) {
             spare = pipeline.take_batch(spare);
             events += spare.events.len() as u64;
@@ -99,10 +161,12 @@ fn one_process(packets: &[(u64, Vec<u8>)]) -> Result<u64, Box<dyn std::error::Er
     Ok(events + pipeline.take_batch(spare).events.len() as u64)
 }
 
+/// Reads all packets out and gives the records to `append`.
 fn read_out(
-    packets: &[(u64, Vec<u8>)],
-    log: &mut MemoryLog,
-) -> Result<u64, Box<dyn std::error::Error>> {
+    packets: &Packets,
+    partitions: u32,
+    mut append: impl FnMut(u32, &[u8]) -> Result<(), LogError>,
+) -> Result<(), Failure> {
     let config = NodeConfig {
         run: 1,
         node: 0,
@@ -113,19 +177,18 @@ fn read_out(
         memory_bytes: 1 << 30,
     };
     let inputs = vec![("boards".to_owned(), description()?)];
-    let mut node = ReadoutNode::new(config, inputs, log.partitions());
+    let mut node = ReadoutNode::new(config, inputs, partitions);
     let mut end = Moment::default();
     for (at, bytes) in packets {
-        end = Moment::from_ns(*at);
-        node.take(0, end, &datagram(*at, bytes));
-        node.hand_over(log)?;
+        end = *at;
+        node.take(0, end, &datagram(end, bytes));
+        node.hand_over_to(&mut append)?;
     }
     node.finish(end);
-    node.hand_over(log)?;
-    Ok(node.counts().bytes)
+    Ok(node.hand_over_to(&mut append)?)
 }
 
-fn build(log: &mut MemoryLog) -> Result<u64, Box<dyn std::error::Error>> {
+fn build(log: &mut MemoryLog) -> Result<u64, Failure> {
     let mut events = 0;
     for partition in 0..log.partitions() {
         let mut builder = PartitionBuilder::new(1, 1, config());

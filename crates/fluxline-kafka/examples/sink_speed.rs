@@ -1,16 +1,21 @@
 //! demonstrates: the speed of the sink alone: batches of events to a topic, without a recorder
 //!
-//! run: tools/kafka/speed.sh, which measures Kafka's own tools beside it
+//! run: tools/kafka/speed.py, which measures Kafka's own tools beside it
 
-use std::time::Instant;
+mod support;
+
+use std::time::{Duration, Instant};
 
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, PacketRow};
 use fluxline_daq::experiment::Experiment;
+use fluxline_kafka::Pieces;
 use fluxline_kafka::sink::EventSink;
 use fluxline_run::BatchSink;
+use support::{process_cpu, thread_cpu};
 
-const PACKETS_PER_BATCH: u64 = 512;
+/// Bytes of a batch, as in a run.
+const BATCH_BYTES: u64 = 4 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,41 +25,55 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let packet_bytes: u32 = packet_bytes.parse()?;
     let text = format!(
         "[[source]]\nname = \"a\"\nformat = \"counter\"\nemulator = {{}}\n[sink.kafka]\n\
-         brokers = \"{brokers}\"\ntopic = \"{topic}\"\nrecord-bytes = {record_bytes}\n"
+         brokers = \"{brokers}\"\ntopic = \"{topic}\"\nrecord-bytes = {record_bytes}\n\
+         memory-bytes = 67108864\n"
     );
     let experiment = Experiment::parse("speed", &text)?;
     let kafka = experiment.sink.kafka.ok_or("no sink")?;
-    let mut sink = EventSink::open(&kafka, "speed", &["counter".to_owned()])?;
     let batch = batch(packet_bytes);
+    let encoding = encoding_ns_per_byte(&batch, record_bytes.parse()?);
+    let mut sink = EventSink::open(&kafka, "speed", &["counter".to_owned()])?;
     let batches = megabytes.parse::<u64>()? * 1_000_000 / batch.bytes.len() as u64;
-    let began = Instant::now();
+    let (began, cpu_before) = (Instant::now(), process_cpu());
     for number in 0..batches {
         // As a recorder that would otherwise leave batches out: wait for room.
-        while sink.counters().queued > 24_000_000 / u64::from(packet_bytes) {
-            std::thread::sleep(std::time::Duration::from_micros(200));
+        while sink.counters().queued > 48_000_000 / u64::from(packet_bytes) {
+            std::thread::sleep(Duration::from_micros(200));
         }
         sink.take(number, &batch);
     }
     sink.finish();
     let seconds = began.elapsed().as_secs_f64();
+    let cpu = process_cpu() - cpu_before;
     let counters = sink.counters();
     if counters.acked != counters.offered {
         return Err(format!("not everything was acknowledged: {counters:?}").into());
     }
+    let megabytes = counters.bytes_acked as f64 / 1e6;
     println!(
-        "{:.1} MB/s, {} records, {} events",
-        counters.bytes_acked as f64 / seconds / 1e6,
+        "{:.1} MB/s, {:.2} CPU-s/GB ({encoding:.2} of them to make records), {} records",
+        megabytes / seconds,
+        cpu / megabytes * 1e3,
         counters.records_acked,
-        counters.acked
     );
     Ok(())
+}
+
+/// Returns the processor time that the records alone take \[ns/byte, which is s/GB\].
+fn encoding_ns_per_byte(batch: &EventBatch, record_bytes: usize) -> f64 {
+    let mut pieces = Pieces::new("speed", &["counter".to_owned()], record_bytes);
+    let (began, mut bytes) = (thread_cpu(), 0);
+    for number in 0..100 {
+        pieces.for_each(number, batch, |piece| bytes += piece.stream.map_or(0, <[u8]>::len));
+    }
+    (thread_cpu() - began) as f64 / bytes as f64
 }
 
 /// Returns a batch of events of one packet each.
 fn batch(bytes: u32) -> EventBatch {
     let mut batch = EventBatch::default();
     let time = Moment::from_ns(1);
-    for key in 0..PACKETS_PER_BATCH {
+    for key in 0..BATCH_BYTES / u64::from(bytes) {
         batch.events.push(EventRow { key: Some(key), packets: 1, ..EventRow::default() });
         batch.packets.push(PacketRow {
             source: 0,
@@ -67,7 +86,7 @@ fn batch(bytes: u32) -> EventBatch {
             payload_bytes: bytes,
             bytes,
         });
-        batch.bytes.extend((0..bytes).map(|at| (at as u64 ^ key) as u8));
+        batch.bytes.extend((0..bytes).map(|at| (u64::from(at) ^ key) as u8));
     }
     batch
 }

@@ -7,7 +7,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::{Client, ClientContext, DefaultClientContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 
 use crate::settings::Settings;
@@ -15,6 +15,8 @@ use crate::wait::block_on;
 
 /// Time for the first answer of a broker.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Largest batch of records that a producer sends at a time \[byte\].
+const BATCH_BYTES: usize = 1_000_000;
 
 /// The reason why a topic cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,11 +122,39 @@ pub enum TopicError {
 
 /// Returns the configuration of a client with these settings.
 pub fn config(settings: &Settings) -> ClientConfig {
+    config_or(settings, &[])
+}
+
+/// Returns the configuration of a producer with these settings: batches of up to 1 MB, or older
+/// than 5 ms, unless the settings say otherwise.
+pub fn producer_config(settings: &Settings) -> ClientConfig {
+    let batch_bytes = BATCH_BYTES.to_string();
+    let mut config =
+        config_or(settings, &[("linger.ms", "5"), ("batch.size", batch_bytes.as_str())]);
+    config.set("enable.idempotence", "true");
+    config
+}
+
+/// Returns the configuration of a consumer with these settings. A consumer whose queue was full
+/// fetches again after 5 ms; the client library's 1 s would limit a reader that catches up to one
+/// queue a second.
+pub fn consumer_config(settings: &Settings) -> ClientConfig {
+    let queue = [("fetch.queue.backoff.ms", "5"), ("queued.max.messages.kbytes", "16384")];
+    let mut config = config_or(settings, &queue);
+    config.set("enable.auto.commit", "false");
+    config
+}
+
+/// Returns the configuration with `defaults` for options that the settings do not have.
+fn config_or(settings: &Settings, defaults: &[(&str, &str)]) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("client.id", "fluxline")
         .set("allow.auto.create.topics", "false")
         .set("reconnect.backoff.max.ms", "1000");
+    defaults.iter().for_each(|(name, value)| {
+        config.set(*name, *value);
+    });
     settings.options.iter().for_each(|(name, value)| {
         config.set(name, value);
     });
@@ -232,30 +262,33 @@ pub fn check_topic<C: ClientContext>(
 
 /// Returns the topic's min.insync.replicas, where the broker shows it to this user.
 fn needed_replicas(settings: &Settings, topic: &str) -> Option<usize> {
-    topic_number(settings, topic, "min.insync.replicas")
+    topic_option(settings, topic, "min.insync.replicas")
 }
 
 /// Returns the largest record that the topic takes \[byte\], where the broker shows it.
 pub fn record_bytes_of(settings: &Settings, topic: &str) -> Option<usize> {
     /// Key, headers and framing.
     const AROUND_BYTES: usize = 4096;
-    let bytes = topic_number(settings, topic, "max.message.bytes")?;
+    let bytes: usize = topic_option(settings, topic, "max.message.bytes")?;
     Some(bytes.saturating_sub(AROUND_BYTES).max(1024))
 }
 
-fn topic_number(settings: &Settings, topic: &str, name: &str) -> Option<usize> {
+/// Returns the largest batch that a producer may send to the topic \[byte\], where records have at
+/// most `record_bytes`. The topic's max.message.bytes limits batches, not single records. Where the
+/// broker does not show it, a batch has the size of one record.
+pub fn batch_bytes(settings: &Settings, topic: &str, record_bytes: usize) -> usize {
+    let of_topic: Option<usize> = topic_option(settings, topic, "max.message.bytes");
+    // The client counts a little less than the broker.
+    let allowed = of_topic.map_or(0, |bytes| bytes - bytes / 16);
+    allowed.min(BATCH_BYTES).max(record_bytes)
+}
+
+/// Returns an option of a topic, where the broker shows it to this user.
+fn topic_option<T: std::str::FromStr>(settings: &Settings, topic: &str, name: &str) -> Option<T> {
     let admin: AdminClient<DefaultClientContext> = config(settings).create().ok()?;
     let options = AdminOptions::new().request_timeout(Some(ANSWER_WITHIN));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
     let answer = answers.into_iter().next()?.ok()?;
     answer.get(name)?.value.as_ref()?.parse().ok()
-}
-
-/// Returns the headers of a record.
-pub fn headers(content_type: &str, events: u64) -> OwnedHeaders {
-    let events = events.to_string();
-    OwnedHeaders::new()
-        .insert(Header { key: "content-type", value: Some(content_type) })
-        .insert(Header { key: "fluxline.events", value: Some(&events) })
 }

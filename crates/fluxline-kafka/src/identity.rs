@@ -4,11 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// The media type of events.
-pub(crate) const EVENTS_TYPE: &str = "application/vnd.apache.arrow.stream";
-/// The media type of descriptions.
-pub(crate) const DESCRIPTION_TYPE: &str = "application/json";
-
 /// The identity of a record of events; it is the record's key, as `RUN/BATCH/PIECE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId {
@@ -35,6 +30,40 @@ impl RecordId {
         let batch = number(parts.next()?)?;
         let piece = u32::try_from(number(parts.next()?)?).ok()?;
         Some(RecordId { run, batch, piece })
+    }
+}
+
+/// The start or the stop of a run; its record's key is `RUN/start` or `RUN/stop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunMark {
+    /// The start.
+    Start,
+    /// The stop.
+    Stop,
+}
+
+impl RunMark {
+    /// Returns its word in keys.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RunMark::Start => "start",
+            RunMark::Stop => "stop",
+        }
+    }
+
+    /// Returns the key of the record.
+    #[must_use]
+    pub fn key(self, run: &str) -> String {
+        format!("{run}/{}", self.as_str())
+    }
+
+    /// Returns the run and the mark that a record's key states.
+    #[must_use]
+    pub fn parse(key: &[u8]) -> Option<(&str, RunMark)> {
+        let (run, word) = std::str::from_utf8(key).ok()?.rsplit_once('/')?;
+        let mark = [RunMark::Start, RunMark::Stop].into_iter().find(|of| of.as_str() == word)?;
+        (!run.is_empty() && !run.contains('/')).then_some((run, mark))
     }
 }
 
@@ -84,6 +113,17 @@ mod tests {
         ];
         for key in foreign {
             assert_eq!(RecordId::parse(key), None, "{}", key.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn marks_of_a_run_are_no_records_of_events() {
+        let key = RunMark::Stop.key("lab-17");
+        assert_eq!(RunMark::parse(key.as_bytes()), Some(("lab-17", RunMark::Stop)));
+        assert_eq!(RecordId::parse(key.as_bytes()), None);
+        let foreign: [&[u8]; 5] = [b"", b"start", b"/start", b"a/b/start", b"a/starts"];
+        for key in foreign {
+            assert_eq!(RunMark::parse(key), None, "{}", key.escape_ascii());
         }
     }
 

@@ -11,6 +11,8 @@
 mod address;
 pub mod build;
 pub mod cluster;
+mod cut;
+pub mod ess;
 pub mod gather;
 mod identity;
 mod pieces;
@@ -18,6 +20,8 @@ pub mod settings;
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod delivery;
 #[cfg(feature = "client")]
 mod reading;
 #[cfg(feature = "client")]
@@ -30,5 +34,6 @@ mod wait;
 pub use address::ClusterAddress;
 #[cfg(feature = "client")]
 pub use client::TopicError;
-pub use identity::{RecordId, run_id_of};
+pub use cut::{ContentType, Cut, Cutter, Record};
+pub use identity::{RecordId, RunMark, run_id_of};
 pub use pieces::{Piece, Pieces};

@@ -1,4 +1,5 @@
-//! Reads a partition of a topic from its beginning to its present end.
+//! Reads a partition of a topic: the records of ended transactions, up to the partition's present
+//! end.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +8,15 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use crate::client::config;
+use crate::client::{ANSWER_WITHIN, consumer_config};
 use crate::settings::Settings;
 
-/// Time without any record after which reading gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time without any record after which reading gives up; longer than a transaction may stay open.
+const PATIENCE: Duration = Duration::from_secs(35);
+/// Wait for a record.
+const POLL: Duration = Duration::from_millis(200);
+/// Pause between two looks at the end of the decided records.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A record of a topic.
 pub struct Record<'a> {
@@ -23,56 +28,91 @@ pub struct Record<'a> {
     pub time_ms: i64,
 }
 
-/// The place that reading begins at.
-#[derive(Clone, Copy, Debug)]
-pub struct Start {
-    /// The partition.
-    pub partition: u32,
-    /// The offset; the first record behind it, where it was removed.
-    pub offset: u64,
+/// A reader of one partition, up to the end that it had when the reader was made.
+pub struct PartitionReader {
+    consumer: BaseConsumer,
+    topic: String,
+    partition: i32,
+    /// The first offset that is there.
+    pub first: u64,
+    /// The offset behind the last record.
+    pub end: u64,
 }
 
-/// Calls `take` for each visible record of a partition: records of open or aborted transactions are
-/// not visible.
+impl PartitionReader {
+    /// Makes a reader, and waits until every transaction before the end has been decided: one that
+    /// is open hides all records behind it, those of other producers too.
+    pub fn open(
+        settings: &Settings,
+        topic: &str,
+        partition: u32,
+    ) -> Result<PartitionReader, KafkaError> {
+        let client = |isolation: &str| -> Result<BaseConsumer, KafkaError> {
+            consumer_config(settings)
+                .set("group.id", "fluxline-reader")
+                .set("isolation.level", isolation)
+                .set("enable.partition.eof", "true")
+                .set("auto.offset.reset", "earliest")
+                .create()
+        };
+        let (consumer, partition) = (client("read_committed")?, partition as i32);
+        let (first, end) =
+            client("read_uncommitted")?.fetch_watermarks(topic, partition, ANSWER_WITHIN)?;
+        let limit = Instant::now() + PATIENCE;
+        while consumer.fetch_watermarks(topic, partition, ANSWER_WITHIN)?.1 < end {
+            if Instant::now() > limit {
+                return Err(timed_out());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let (first, end) = (first.max(0) as u64, end.max(0) as u64);
+        Ok(PartitionReader { consumer, topic: topic.to_owned(), partition, first, end })
+    }
+
+    /// Calls `take` for each record from offset `from` on, or from the first record behind.
+    pub fn read(&self, from: u64, mut take: impl FnMut(Record<'_>)) -> Result<(), KafkaError> {
+        let from = from.max(self.first);
+        if from >= self.end {
+            return Ok(());
+        }
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64))?;
+        self.consumer.assign(&list)?;
+        let mut progress = Instant::now();
+        loop {
+            match self.consumer.poll(POLL) {
+                Some(Ok(message)) => {
+                    progress = Instant::now();
+                    take(Record {
+                        key: message.key().unwrap_or_default(),
+                        value: message.payload().unwrap_or_default(),
+                        time_ms: message.timestamp().to_millis().unwrap_or(0),
+                    });
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                // The client connects again by itself.
+                Some(Err(error)) if is_passing(&error) && progress.elapsed() < PATIENCE => {}
+                Some(Err(error)) => return Err(error),
+                None if progress.elapsed() > PATIENCE => return Err(timed_out()),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Calls `take` for each record of partition `from.0`, from offset `from.1` on, or from the first
+/// record behind; records of aborted transactions are left out.
 pub fn read_to_end(
     settings: &Settings,
     topic: &str,
-    start: Start,
-    mut take: impl FnMut(Record<'_>),
+    from: (u32, u64),
+    take: impl FnMut(Record<'_>),
 ) -> Result<(), KafkaError> {
-    let consumer: BaseConsumer = config(settings)
-        .set("group.id", "fluxline-reader")
-        .set("enable.auto.commit", "false")
-        .set("isolation.level", "read_committed")
-        .set("enable.partition.eof", "true")
-        .set("auto.offset.reset", "earliest")
-        .set("queued.max.messages.kbytes", "16384")
-        .create()?;
-    let mut list = TopicPartitionList::new();
-    let offset = Offset::Offset(start.offset as i64);
-    list.add_partition_offset(topic, start.partition as i32, offset)?;
-    consumer.assign(&list)?;
-    let mut progress = Instant::now();
-    loop {
-        match consumer.poll(Duration::from_millis(200)) {
-            Some(Ok(message)) => {
-                progress = Instant::now();
-                take(Record {
-                    key: message.key().unwrap_or_default(),
-                    value: message.payload().unwrap_or_default(),
-                    time_ms: message.timestamp().to_millis().unwrap_or(0),
-                });
-            }
-            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
-            // The client connects again by itself.
-            Some(Err(error)) if is_passing(&error) && progress.elapsed() < PATIENCE => {}
-            Some(Err(error)) => return Err(error),
-            None if progress.elapsed() > PATIENCE => {
-                return Err(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut));
-            }
-            None => {}
-        }
-    }
+    PartitionReader::open(settings, topic, from.0)?.read(from.1, take)
+}
+
+fn timed_out() -> KafkaError {
+    KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)
 }
 
 /// Returns true for an error that ends when the broker is back.

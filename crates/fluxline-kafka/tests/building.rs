@@ -12,10 +12,10 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunReader};
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
-    BuiltSource, Claim, Commit, Log, LogError, MemoryLog, NodeConfig, Output, OutputBatch,
-    PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, Stored, WorkError, Worker,
+    BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
+    Output, OutputBatch, PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, Stored,
+    WorkError, Worker, gather,
 };
-use fluxline_kafka::gather::gather;
 use support::world::{
     BEGIN, Event, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
     one_process, packets,
@@ -56,6 +56,21 @@ impl Log for FlakyLog {
 
     fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError> {
         self.log.claim(partition, builder)
+    }
+
+    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
+        if self.fails() {
+            return Err(LogError::Away("no checkpoint".to_owned()));
+        }
+        self.log.save(claim, checkpoint)?;
+        match self.fails() {
+            true => Err(LogError::Away("saved, but nobody knows".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        self.log.commits(partition)
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
@@ -193,7 +208,10 @@ impl Nodes {
         if self.workers[partition].is_none() {
             let name = format!("builder-{}", self.draw.below(3));
             let claimed = Worker::claim(&mut self.log, &self.plan, partition as u32, &name);
-            self.workers[partition] = Some(claimed.expect("a log in memory"));
+            let worker = claimed.expect("a log in memory");
+            assert_eq!(worker.notes(), [""; 0]);
+            self.workers[partition] = Some(worker.with_checkpoints(self.policy()));
+            self.forget(partition as u32);
         }
         while let Some(worker) = &mut self.workers[partition] {
             match worker.step(&mut self.log, &mut self.files) {
@@ -205,6 +223,23 @@ impl Nodes {
                 }
                 Err(error) => panic!("{error}"),
             }
+        }
+    }
+
+    /// Returns a rule by which checkpoints are saved often; in calm weather, the usual one.
+    fn policy(&mut self) -> CheckpointPolicy {
+        let age = Span::from_ms(5 + self.draw.below(100));
+        match self.chaos.death > 0.0 {
+            true => CheckpointPolicy { bytes: self.draw.below(60_000), times_its_size: 0, age },
+            false => CheckpointPolicy::default(),
+        }
+    }
+
+    /// Removes records that no builder needs any more, as retention does.
+    fn forget(&mut self, partition: u32) {
+        let needed = self.log.log.checkpoints(partition).last().map(|oldest| oldest.offset);
+        if let Some(offset) = needed.filter(|_| self.draw.chance(0.5)) {
+            self.log.log.forget_before(partition, offset);
         }
     }
 
@@ -222,6 +257,8 @@ impl Nodes {
                     self.fenced += 1;
                     return false;
                 }
+                // It stood still for so long that its records are gone.
+                Err(WorkError::Log(LogError::Hole { .. })) => return false,
                 Err(WorkError::Log(LogError::Away(_)) | WorkError::Output { .. }) => return false,
                 Err(error) => panic!("{error}"),
             }

@@ -5,8 +5,10 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use fluxline_core::random::{Draw, test_seed};
@@ -15,10 +17,14 @@ use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::event::EventBatch;
 use fluxline_kafka::build::kafka::KafkaLog;
 use fluxline_kafka::build::{
-    BuiltSource, Log, LogError, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan, Step,
-    WorkError, Worker,
+    BuiltSource, CheckpointPolicy, Log, LogError, NodeConfig, Output, OutputBatch, ReadoutNode,
+    RunPlan, Step, WorkError, Worker,
 };
 use fluxline_kafka::settings::Settings;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use support::broker::Broker;
 use support::world::{
     BEGIN, MS, Packet, RUN, Weather, config, datagram, description, events_of, one_process, packets,
@@ -117,7 +123,11 @@ impl Cluster {
     fn work(&self, partition: u32, name: &str, life: Duration, draw: &mut Draw) {
         let mut log = self.log();
         let mut files = self.files.clone();
-        let Ok(mut worker) = Worker::claim(&mut log, &self.plan, partition, name) else { return };
+        let Ok(worker) = Worker::claim(&mut log, &self.plan, partition, name) else { return };
+        let age = Span::from_ms(draw.below(1500));
+        let policy = CheckpointPolicy { bytes: 100_000, times_its_size: 0, age };
+        let mut worker = worker.with_checkpoints(policy);
+        assert_eq!(worker.notes(), [""; 0]);
         self.takeovers.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         while began.elapsed() < life {
@@ -145,8 +155,8 @@ impl Cluster {
         let files = self.files.0.lock().expect("no panic");
         let mut batches = Vec::new();
         for partition in 0..PARTITIONS {
-            let claim = self.log().claim(partition, "reader").expect("commits");
-            for (number, commit) in (0..).zip(claim.committed) {
+            let commits = self.log().commits(partition).expect("commits");
+            for (number, commit) in (0..).zip(commits) {
                 assert_eq!(commit.batch, number);
                 let written = &files[&(partition, number)];
                 let same = written.iter().all(|batch| batch.events == written[0].events);
@@ -174,6 +184,7 @@ fn storm_on_a_real_broker_changes_no_event() {
     let broker = Broker::start();
     broker.create_topic("lab.fragments", PARTITIONS, &[]);
     broker.create_topic("lab.commits", PARTITIONS, &[]);
+    broker.create_topic("lab.checkpoints", PARTITIONS, &["cleanup.policy=compact"]);
     let cluster = Cluster {
         settings: Settings { brokers: broker.address.clone(), ..Settings::default() },
         plan: RunPlan {
@@ -244,4 +255,92 @@ fn storm_on_a_real_broker_changes_no_event() {
         keys
     };
     assert_eq!(keys(&many), keys(&one));
+}
+
+/// Deletes the records before an offset, as retention does.
+fn delete_before(broker: &Broker, topic: &str, offset: u64) {
+    let admin: AdminClient<DefaultClientContext> = ClientConfig::new()
+        .set("bootstrap.servers", &broker.address)
+        .create()
+        .expect("a client for administration");
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, 0, Offset::Offset(offset as i64)).expect("a partition");
+    let options = AdminOptions::new();
+    let mut deleted = pin!(admin.delete_records(&list, &options));
+    let mut context = Context::from_waker(Waker::noop());
+    let deleted = loop {
+        match deleted.as_mut().poll(&mut context) {
+            Poll::Ready(deleted) => break deleted.expect("an answer"),
+            Poll::Pending => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    deleted.elements()[0].error().expect("deleted");
+}
+
+#[test]
+fn takeover_on_a_real_broker_needs_deleted_records() {
+    let seed = test_seed!(23);
+    let weather = Weather { boards: 6, keys: 6000, loss: 0.01, lives: true };
+    let packets = packets(&mut Draw::new(seed), weather);
+    let broker = Broker::start();
+    for topic in ["lab.fragments", "lab.commits"] {
+        broker.create_topic(topic, 1, &[]);
+    }
+    broker.create_topic("lab.checkpoints", 1, &["cleanup.policy=compact"]);
+    let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
+    // Events wait for the board that dies, so that the state is longer than a record may be.
+    let builder = BuilderConfig { time_out: Span::from_ms(60_000), ..config() };
+    let plan = RunPlan { run: RUN, name: "x".to_owned(), nodes: 1, partitions: 1, builder };
+    let open = || KafkaLog::open(&settings, "lab", RUN).expect("the topics are there");
+    let mut log = open();
+    let config = NodeConfig {
+        run: RUN,
+        node: 0,
+        start: 0,
+        mode: Mode::Key(Scope::Global),
+        record_bytes: 64 << 10,
+        record_age: Span::from_ms(20),
+        memory_bytes: 64 << 20,
+    };
+    let mut node = ReadoutNode::new(config, vec![("boards".to_owned(), description())], 1);
+    for packet in &packets {
+        assert!(node.take(0, Moment::from_ns(packet.at), &datagram(packet)));
+    }
+    node.hand_over(&mut log).expect("handed over");
+    let read = node.counts().records;
+    let files = Files::default();
+    let policy = CheckpointPolicy { bytes: 1 << 40, times_its_size: 0, age: Span::from_ms(500) };
+    let finish = |worker: Worker, log: &mut KafkaLog, until: u64| {
+        let (mut worker, limit) = (worker.with_checkpoints(policy), Instant::now());
+        while worker.partition().next_offset() < until && !worker.partition().is_ended() {
+            worker.step(log, &mut files.clone()).expect("the records are there");
+            assert!(limit.elapsed() < Duration::from_secs(120), "the builder does not go on");
+        }
+        worker
+    };
+    finish(Worker::claim(&mut log, &plan, 0, "first").expect("claimed"), &mut log, read);
+    let found = open().claim(0, "nobody").expect("claimed").checkpoints;
+    let (newest, older) = (&found[0], &found[1]);
+    assert!(newest.offset > older.offset && newest.offset <= read);
+    assert!(newest.bytes.len() > 2_000_000, "{} bytes are in one piece", newest.bytes.len());
+    delete_before(&broker, "lab.fragments", newest.offset);
+
+    node.finish(Moment::from_ns(packets.last().expect("some").at + MS));
+    let (mut log, began) = (open(), Instant::now());
+    node.hand_over(&mut log).expect("handed over");
+    let worker = Worker::claim(&mut log, &plan, 0, "second").expect("claimed");
+    println!("{} bytes of state: claimed in {:?}", newest.bytes.len(), began.elapsed());
+    assert_eq!(worker.notes(), [""; 0]);
+    assert_eq!(worker.partition().next_offset(), newest.offset);
+    let worker = finish(worker, &mut log, u64::MAX);
+    let batches: Vec<EventBatch> =
+        files.0.lock().expect("no panic").values().map(|list| list[0].events.clone()).collect();
+    assert_eq!(log.commits(0).expect("commits").len(), batches.len());
+    let stored: usize = batches.iter().map(|batch| batch.packets.len()).sum();
+    assert_eq!(stored, packets.len(), "a packet is lost or doubled");
+
+    // Behind the end, no record is needed.
+    delete_before(&broker, "lab.fragments", worker.partition().next_offset());
+    let mut worker = Worker::claim(&mut open(), &plan, 0, "third").expect("claimed");
+    assert_eq!(worker.step(&mut open(), &mut files.clone()), Ok(Step::Over));
 }

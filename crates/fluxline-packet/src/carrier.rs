@@ -1,4 +1,4 @@
-//! What a Wireshark dissector is registered for: a UDP port, or a link type of private use.
+//! The carrier of a Wireshark dissector: a UDP port, or a link type of private use.
 
 use alloc::format;
 use alloc::string::String;

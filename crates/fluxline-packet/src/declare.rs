@@ -1,6 +1,6 @@
 //! The first pass over fields as written: their shape is checked and each name gets its number.
 //!
-//! What stands in an expression is filled in by the second pass, when all names are known.
+//! The second pass fills in the expressions, when all names are known.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -488,7 +488,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let mut letters = name.chars();
     let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
     if !starts || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-        return Err(format!("`{name}` is no name; write a letter, then letters, digits and `_`"));
+        return Err(format!(
+            "`{name}` is not a name; write a letter, then letters, digits and `_`"
+        ));
     }
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("`{name}` is longer than {NAME_BYTES_MAX} letters"));

@@ -126,7 +126,7 @@ impl PacketType {
         RecordIterator { records: self.records.as_ref(), rest: payload }
     }
 
-    /// Writes `value` where header value number `id` stands; the rest of its word is kept.
+    /// Writes `value` to the place of header value number `id`; the rest of its word is kept.
     ///
     /// Fields before it must have been written, since their presence and length may decide where
     /// it is. A picked value is written into the list item that has its key. Errors: `false` when

@@ -60,7 +60,45 @@ pub enum Binary {
     Maximum,
 }
 
+/// The operators that are written between their operands.
+const OPERATORS: [Binary; 18] = [
+    Binary::Add,
+    Binary::Subtract,
+    Binary::Multiply,
+    Binary::Divide,
+    Binary::Remainder,
+    Binary::And,
+    Binary::Or,
+    Binary::ExclusiveOr,
+    Binary::ShiftLeft,
+    Binary::ShiftRight,
+    Binary::Equal,
+    Binary::NotEqual,
+    Binary::Less,
+    Binary::LessOrEqual,
+    Binary::Greater,
+    Binary::GreaterOrEqual,
+    Binary::BothTrue,
+    Binary::AnyTrue,
+];
+
+/// Returns the operator or punctuation mark at the start of `text`, the longest one that fits.
+#[must_use]
+pub fn leading_symbol(text: &str) -> Option<&'static str> {
+    const LONGER_FIRST: [&str; 23] = [
+        "<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "&", "|", "^",
+        "<", ">", "!", "(", ")", ",", "=",
+    ];
+    LONGER_FIRST.into_iter().find(|symbol| text.starts_with(symbol))
+}
+
 impl Binary {
+    /// Returns the operator of this spelling; the functions `min` and `max` have none.
+    #[must_use]
+    pub fn of_symbol(symbol: &str) -> Option<Binary> {
+        OPERATORS.into_iter().find(|operator| operator.symbol() == symbol)
+    }
+
     /// Returns its spelling: the operator, or the function's name.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
@@ -253,7 +291,7 @@ impl Expr {
 /// The answer to `a = 1`.
 const SINGLE_EQUALS: &str = "`=` does not compare; write `==`";
 
-/// Turns a name into what it stands for, or says why it cannot.
+/// Returns the value that a name means; an error says why it means none.
 pub(crate) type Resolve<'a> = dyn Fn(&str) -> Result<Expr, String> + 'a;
 
 /// Parses `text`; the error says what is wrong, where in the text, and what may stand there.
@@ -271,7 +309,7 @@ pub(crate) fn parse(text: &str, resolve: &Resolve<'_>) -> Result<Expr, String> {
     match parser.token {
         Token::End => Ok(expression),
         Token::Symbol("=") => Err(SINGLE_EQUALS.to_string()),
-        token => Err(format!("{} stands after the end of the expression", token.show())),
+        token => Err(format!("{} is after the end of the expression", token.show())),
     }
 }
 
@@ -294,28 +332,8 @@ impl Token<'_> {
     }
 
     fn operator(self) -> Option<Binary> {
-        const OPERATORS: [Binary; 18] = [
-            Binary::Add,
-            Binary::Subtract,
-            Binary::Multiply,
-            Binary::Divide,
-            Binary::Remainder,
-            Binary::And,
-            Binary::Or,
-            Binary::ExclusiveOr,
-            Binary::ShiftLeft,
-            Binary::ShiftRight,
-            Binary::Equal,
-            Binary::NotEqual,
-            Binary::Less,
-            Binary::LessOrEqual,
-            Binary::Greater,
-            Binary::GreaterOrEqual,
-            Binary::BothTrue,
-            Binary::AnyTrue,
-        ];
         let Token::Symbol(symbol) = self else { return None };
-        OPERATORS.into_iter().find(|operator| operator.symbol() == symbol)
+        Binary::of_symbol(symbol)
     }
 }
 
@@ -330,7 +348,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Operators that bind at least as tightly as `least`.
+    /// Parses operators that bind at least as tightly as `least`.
     fn binary(&mut self, least: u8, nesting: usize) -> Result<Tree, String> {
         let mut left = self.operand(nesting)?;
         while let Some(operator) = self.token.operator().filter(|o| o.binding() >= least) {
@@ -352,9 +370,9 @@ impl<'a> Parser<'a> {
             Token::Name(name @ ("min" | "max" | "gray")) if self.token == Token::Symbol("(") => {
                 self.call(name, nesting)
             }
-            Token::Name(name) if self.token == Token::Symbol("(") => {
-                Err(format!("`{name}` is no function; there are min(a, b), max(a, b) and gray(a)"))
-            }
+            Token::Name(name) if self.token == Token::Symbol("(") => Err(format!(
+                "`{name}` is not a function; the functions are min(a, b), max(a, b) and gray(a)"
+            )),
             Token::Name(name) => Ok(((self.resolve)(name)?, 1)),
             Token::Symbol("(") => {
                 let inner = self.binary(0, nesting + 1)?;
@@ -367,12 +385,10 @@ impl<'a> Parser<'a> {
                 Ok((Expr::Not(Box::new(of)), depth + 1))
             }
             Token::Symbol("-") => {
-                Err("there are no negative numbers; write it as a difference, `a - b`".to_string())
+                Err("negative numbers do not exist here; write a difference, `a - b`".to_string())
             }
             Token::Symbol("=") => Err(SINGLE_EQUALS.to_string()),
-            token => {
-                Err(format!("{} stands where a number, a name or `(` is expected", token.show()))
-            }
+            token => Err(format!("{} is where a number, a name or `(` is expected", token.show())),
         }
     }
 
@@ -401,7 +417,7 @@ impl<'a> Parser<'a> {
             return Err(SINGLE_EQUALS.to_string());
         }
         if self.token != Token::Symbol(symbol) {
-            return Err(format!("{} stands where `{symbol}` is expected", self.token.show()));
+            return Err(format!("{} is where `{symbol}` is expected", self.token.show()));
         }
         self.advance()
     }
@@ -420,7 +436,7 @@ impl<'a> Parser<'a> {
         } else if word(first) {
             Token::Name(&rest[..len])
         } else {
-            Token::Symbol(symbol(rest).ok_or_else(|| {
+            Token::Symbol(leading_symbol(rest).ok_or_else(|| {
                 format!("the character `{}` means nothing in an expression", first.escape_debug())
             })?)
         };
@@ -442,15 +458,6 @@ fn check_depth(depth: usize) -> Result<(), String> {
     }
 }
 
-fn symbol(rest: &str) -> Option<&str> {
-    const SYMBOLS: [&str; 23] = [
-        "<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "&", "|", "^",
-        "<", ">", "!", "(", ")", ",", "=",
-    ];
-    let found = SYMBOLS.into_iter().find(|symbol| rest.starts_with(symbol))?;
-    rest.get(..found.len())
-}
-
 fn number(digits: &str) -> Result<u64, String> {
     let plain: String = digits.chars().filter(|&digit| digit != '_').collect();
     let hex = plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X"));
@@ -460,13 +467,13 @@ fn number(digits: &str) -> Result<u64, String> {
     };
     value.map_err(|_| {
         format!(
-            "`{digits}` is no number from 0 to {}; write it in decimal or, with 0x, in hexadecimal",
+            "`{digits}` is not a number from 0 to {}; write it in decimal or, with 0x, hexadecimal",
             u64::MAX
         )
     })
 }
 
-/// Every name in `text` that stands for a value, for messages; what does not parse yields nothing.
+/// Returns the value of an expression without names of values; `None`: it depends on the packet.
 pub(crate) fn constant_of(expression: &Expr) -> Option<u64> {
     let mut fields = Vec::new();
     expression.for_each_value(&mut |id| fields.push(id));

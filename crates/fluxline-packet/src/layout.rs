@@ -1,4 +1,4 @@
-//! A checked packet layout: which value stands where, with everything resolved.
+//! A checked packet layout: the position of each value, with everything resolved.
 //!
 //! The program is compiled from it, and the byte diagram, the dissector, the NumPy dtype, the
 //! typed columns and the emulator read it. All expressions in it are proven to stay within 64 bits.
@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::epoch::FieldEpoch;
+use super::ess::Ess;
 use super::expression::Expr;
 use super::model::{ByteOrder, Epoch};
 use super::packed::Packed;
@@ -45,6 +46,8 @@ pub struct PacketType {
     pub emulate: Vec<(usize, Expr)>,
     /// Payload bytes that an emulator makes by default.
     pub emulate_payload_bytes: u64,
+    /// The mapping to the schemas of the European Spallation Source.
+    pub ess: Ess,
 }
 
 /// Names that expressions of `[packet.emulate]` may use besides parameters; `Expr::Value(n)` is
@@ -399,7 +402,7 @@ pub struct Timestamp {
     pub epoch: Epoch,
     /// The start of time as each packet names it; `epoch` is then that of the sum, 1970 UTC.
     pub field_epoch: Option<FieldEpoch>,
-    /// There is one only when this is not zero.
+    /// The condition: present only when this is not zero.
     pub when: Option<Expr>,
 }
 

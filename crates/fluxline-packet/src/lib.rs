@@ -21,6 +21,8 @@ pub mod decode;
 pub mod diagram;
 mod drawing;
 pub mod epoch;
+pub mod ess;
+mod ess_resolve;
 pub mod expression;
 mod field_type;
 mod instruction;

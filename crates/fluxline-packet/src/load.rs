@@ -241,7 +241,7 @@ fn check_parameters(
 fn check_packet_types(source: TomlText<'_>, document: &Document) -> Result<(), LoadError> {
     let packets = &document.packet;
     if packets.is_empty() {
-        return Err(source.error(0..0, "there is no packet type; add a `[[packet]]`"));
+        return Err(source.error(0..0, "the description has no packet type; add a `[[packet]]`"));
     }
     if packets.len() > PACKET_TYPES_MAX {
         let message = format!("there are more than {PACKET_TYPES_MAX} packet types");

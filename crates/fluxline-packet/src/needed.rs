@@ -1,4 +1,4 @@
-//! Which values of a packet type anything needs: only those are loaded and computed.
+//! The values of a packet type that are needed: only those are loaded and computed.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! Python source with the NumPy dtypes of a description: header and records, for fixed layouts.
 //!
-//! A dtype says where bytes are, not that they may be missing: what stands at a fixed place in
-//! every packet is in it, words of 3, 5, 6 and 7 bytes as raw bytes, and one generated function a
+//! A dtype says where bytes are, not that they may be missing: fields at a fixed place in every
+//! packet are in it, words of 3, 5, 6 and 7 bytes as raw bytes, and one generated function a
 //! value takes bits out of words, joins raw bytes and computes. What a dtype cannot say is listed
 //! in a comment, by name, so that nothing is left out silently.
 
@@ -169,7 +169,8 @@ impl Table<'_> {
             let _ = writeln!(out, "# Not in the dtype: {line}.");
         }
         if columns.is_empty() {
-            let _ = writeln!(out, "# No field is at a fixed place, so there is no dtype.");
+            let _ =
+                writeln!(out, "# No field has a fixed position, so this packet type has no dtype.");
             return;
         }
         let prefix = self.prefix;

@@ -1,4 +1,4 @@
-//! What a packet program finds in one packet, or why it rejects it.
+//! The result of a packet program for one packet, or the reason of its rejection.
 
 use fluxline_core::SenderAddress;
 

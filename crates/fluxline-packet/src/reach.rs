@@ -1,4 +1,4 @@
-//! Which bits of an expression can be 1, and which bits of the packet it reads.
+//! The bits of an expression that can be 1, and the bits of the packet that it reads.
 //!
 //! A range says how large a value can be; it does not say that bits 16 to 23 are always 0, nor that
 //! a counter and a source are the same bits. Both analyses look at the form alone and stay on the

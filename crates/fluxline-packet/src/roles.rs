@@ -1,4 +1,4 @@
-//! What the values of a packet mean: source, sequence, event, fragment, time, payload, check sum.
+//! The roles of a packet's values: source, sequence, event, fragment, time, payload, check sum.
 //!
 //! Each role is checked against the resolved header: that its expressions are proven, that widths
 //! fit, and that keys which need one another are both there.
@@ -16,6 +16,8 @@ use toml::Spanned;
 use super::crc_names::crc_names_like;
 use super::declare::check_name;
 use super::epoch::{Date, FieldEpoch};
+use super::ess;
+use super::ess_resolve;
 use super::expression::Expr;
 use super::interval::{Range, ValueRanges};
 use super::layout::{
@@ -77,6 +79,7 @@ pub(crate) fn packet_type(
         crc: roles.crc(packet.crc.as_ref())?,
         emulate: roles.emulate(packet.emulate.as_ref())?,
         emulate_payload_bytes: 1024,
+        ess: ess::Ess::default(),
         header: super::layout::Layout::default(),
     };
     let payload_bytes = packet.emulate.as_ref().and_then(|e| e.get_ref().payload_bytes.as_ref());
@@ -85,6 +88,13 @@ pub(crate) fn packet_type(
     }
     resolved.select = roles.header.select;
     resolved.header = roles.header.layout;
+    let parts = ess_resolve::Parts {
+        place: &place,
+        header: &resolved.header,
+        records: resolved.records.as_ref().map(|records| &records.layout),
+        timestamp: resolved.timestamp.as_ref(),
+    };
+    resolved.ess = ess_resolve::resolve(context, parts, packet.ess.as_ref())?;
     Ok(resolved)
 }
 
@@ -373,7 +383,7 @@ impl Roles<'_, '_> {
         let code = CrcAlgorithm::from_str(&name).map_err(|()| {
             let near = crc_names_like(&name).map(|near| format!("`{near}`"));
             let message = format!(
-                "`crc.algorithm`: there is no `{}`; did you mean {}, {} or {}?",
+                "`crc.algorithm`: `{}` is unknown; did you mean {}, {} or {}?",
                 crc.algorithm.get_ref(),
                 near[0],
                 near[1],

@@ -1,4 +1,4 @@
-//! What an expression may name where it stands, and what a message calls that place.
+//! The names that an expression may use in its place, and the name of that place in messages.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -121,7 +121,7 @@ impl Names {
                 let known = self.known.keys().map(String::as_str).chain(parameters);
                 let hint = nearest(name, known.chain(["size", "port"]));
                 let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                Err(format!("there is no field, computed value or parameter `{name}`{hint}"))
+                Err(format!("no field, computed value or parameter is called `{name}`{hint}"))
             }
         }
     }
@@ -130,7 +130,7 @@ impl Names {
     pub fn value(&self, name: &str) -> Result<usize, String> {
         match self.resolve(name, core::iter::empty())? {
             Expr::Value(id) => Ok(id),
-            _ => Err(format!("`{name}` is no field")),
+            _ => Err(format!("`{name}` is not a field")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How long a tick is: `"100 ns"`, `"12.5 ns"`, `"1 ps"`, `"88052500 Hz"`, `"88.0525 MHz"`.
+//! The length of a tick: `"100 ns"`, `"12.5 ns"`, `"1 ps"`, `"88052500 Hz"`, `"88.0525 MHz"`.
 //!
 //! Kept as a fraction of nanoseconds in lowest terms, so that no tick is rounded twice.
 
@@ -11,7 +11,7 @@ use alloc::string::String;
 pub(crate) fn parse(text: &str) -> Result<(u64, u64), String> {
     let wrong = || {
         format!(
-            "`{text}` is no time and no rate; write a number and a unit, like \"100 ns\", \
+            "`{text}` is neither a time nor a rate; write a number and a unit, like \"100 ns\", \
              \"1 ps\" or \"88052500 Hz\""
         )
     };

@@ -420,7 +420,7 @@ impl Writer {
                 let shown = format!("tree:add({field}, v[{id}]):set_generated()");
                 self.line(scope.pad, &format!("if v[{id}] then {shown} end"));
                 if picked.required {
-                    let text = quote(&format!("there is no item `{}`", picked.name));
+                    let text = quote(&format!("this packet has no item `{}`", picked.name));
                     let note = format!("tree:add_proto_expert_info(rule, {text})");
                     self.line(scope.pad, &format!("if not v[{id}] then {note} end"));
                 }

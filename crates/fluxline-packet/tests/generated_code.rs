@@ -21,7 +21,7 @@ fn load(name: &str, parameters: &[(&str, u64)]) -> Description {
     Description::load(name, text, &set).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Whether a tool is there; says so when not, fails when it must be.
+/// Returns true if a tool is installed; reports a missing one, and fails where it is required.
 fn has(program: &str, arguments: &[&str]) -> bool {
     let found = Command::new(program).args(arguments).output();
     let there = found.is_ok_and(|output| output.status.success());
@@ -50,7 +50,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// What tshark shows of a capture; fails on any Lua error.
+/// Returns tshark's output for a capture; fails on any Lua error.
 fn tshark(script: &Path, capture: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("tshark");
     command.arg("-X").arg(format!("lua_script:{}", script.display()));

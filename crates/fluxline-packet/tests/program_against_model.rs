@@ -168,7 +168,7 @@ fn packet(dice: &mut Dice, name: &str, select: Select) -> String {
     text
 }
 
-/// Whether a packet type says which packets are its own.
+/// The way in which a packet type selects its packets.
 #[derive(Clone, Copy, PartialEq)]
 enum Select {
     ByFirstByte,
@@ -323,7 +323,7 @@ impl Model<'_> {
         }
     }
 
-    /// Whether the packet is of this type.
+    /// Returns true if the packet is of this type.
     fn selected(&mut self) -> bool {
         let Some(select) = &self.packet.select else { return true };
         // The generator selects by the first byte only.
@@ -521,7 +521,7 @@ impl Model<'_> {
     }
 }
 
-/// What the model says: the roles, or all that is broken.
+/// Returns the model's result: the roles, or everything that is broken.
 fn model(
     description: &Description,
     datagram: &Datagram<'_>,

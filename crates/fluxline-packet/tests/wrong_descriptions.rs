@@ -71,7 +71,7 @@ fn names_are_checked() {
     let message = refusal(&format!("{}{packet}", HEAD.replace("test", "Test 1")), &[]);
     assert_says(&message, &["test.toml:1:8", "lower-case letters, digits and hyphens"]);
     let message = of_fields("{ type = \"u8\", name = \"1st\" }");
-    assert_says(&message, &["test.toml:7:", "`1st` is no name", "a letter, then"]);
+    assert_says(&message, &["test.toml:7:", "`1st` is not a name", "a letter, then"]);
     let message = of_fields("{ type = \"u8\", name = \"size\" }");
     assert_says(&message, &["`size` has a meaning of its own", "`size_field`"]);
     let message = of_fields("{ type = \"u8\", name = \"a\" }, { type = \"u8\", name = \"a\" }");
@@ -86,7 +86,11 @@ fn an_unknown_name_in_an_expression_names_the_nearest() {
     let message = of_packet(&format!("{fields}sequence = {{ value = \"conter + 1\", bits = 8 }}"));
     assert_says(
         &message,
-        &["test.toml:8:22", "`sequence.value`", "no field, computed value or parameter `conter`"],
+        &[
+            "test.toml:8:22",
+            "`sequence.value`",
+            "no field, computed value or parameter is called `conter`",
+        ],
     );
     assert_says(&message, &["did you mean `counter`?"]);
     let message = of_packet(&format!("{fields}source = [\"countr\"]"));
@@ -97,15 +101,18 @@ fn an_unknown_name_in_an_expression_names_the_nearest() {
 fn wrong_expressions_say_what_may_stand_there() {
     let field =
         |value: &str| of_packet(&format!("computed = [{{ name = \"c\", value = \"{value}\" }}]"));
-    assert_says(&field("1 +"), &["field `c`", "the end stands where a number, a name or `(`"]);
-    assert_says(&field("(1"), &["the end stands where `)` is expected"]);
-    assert_says(&field("1 2"), &["`2` stands after the end"]);
-    assert_says(&field("-1"), &["there are no negative numbers"]);
-    assert_says(&field("log(2)"), &["`log` is no function; there are min(a, b)"]);
+    assert_says(&field("1 +"), &["field `c`", "the end is where a number, a name or `(`"]);
+    assert_says(&field("(1"), &["the end is where `)` is expected"]);
+    assert_says(&field("1 2"), &["`2` is after the end"]);
+    assert_says(&field("-1"), &["negative numbers do not exist here"]);
+    assert_says(&field("log(2)"), &["`log` is not a function; the functions are min(a, b)"]);
     assert_says(&field("min(2)"), &["`min` takes two operands"]);
     assert_says(&field("1 ? 2"), &["the character `?` means nothing"]);
-    assert_says(&field("0xg"), &["`0xg` is no number"]);
-    assert_says(&field("99999999999999999999"), &["is no number from 0 to 18446744073709551615"]);
+    assert_says(&field("0xg"), &["`0xg` is not a number"]);
+    assert_says(
+        &field("99999999999999999999"),
+        &["is not a number from 0 to 18446744073709551615"],
+    );
     assert_says(&field(&"(".repeat(5000)), &["nested more than 100 deep"]);
     assert_says(&field(&format!("1{}", "+1".repeat(5000))), &["nested more than 100 deep"]);
     assert_says(&field(&"!".repeat(5000)), &["nested more than 100 deep"]);
@@ -309,7 +316,7 @@ fn roles_are_checked() {
     );
     assert_says(
         &with("timestamp = { ticks = \"b\", unit = \"8 apples\", epoch = \"unix\" }"),
-        &["no time and no rate"],
+        &["neither a time nor a rate"],
     );
     assert_says(
         &with("timestamp = { seconds = \"b\", unit = \"1 ns\", epoch = \"unix\" }"),
@@ -317,7 +324,7 @@ fn roles_are_checked() {
     );
     assert_says(
         &with("crc = { algorithm = \"CRC-32/ISCS\", at = -4 }"),
-        &["there is no `CRC-32/ISCS`; did you mean `CRC-32/ISCSI`, "],
+        &["`CRC-32/ISCS` is unknown; did you mean `CRC-32/ISCSI`, "],
     );
     assert_says(
         &with("crc = { algorithm = \"CRC-32/ISCSI\", at = -3 }"),

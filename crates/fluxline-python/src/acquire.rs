@@ -99,6 +99,9 @@ fn experiment_of(
     if let Some(keep) = &changes.keep {
         experiment.filter.keep = Some(keep.clone());
     }
+    if let Some(mark) = &changes.mark {
+        experiment.filter.mark = Some(mark.clone());
+    }
     experiment.check().map_err(Fault::input)?;
     Ok(experiment)
 }
@@ -114,6 +117,8 @@ struct Changes {
     seconds: Option<f64>,
     #[pyo3(item)]
     keep: Option<String>,
+    #[pyo3(item)]
+    mark: Option<String>,
 }
 
 #[pymethods]
@@ -170,8 +175,11 @@ impl RunHandle {
 
     /// Carries a command out: start, pause, resume or stop; returns the new state.
     fn command(&self, name: &str) -> PyResult<&'static str> {
-        let command = Command::of_name(name)
-            .ok_or_else(|| Fault::input(format_args!("there is no command `{name}`")))?;
+        let command = Command::of_name(name).ok_or_else(|| {
+            Fault::input(format_args!(
+                "command `{name}` is unknown; use start, pause, resume or stop"
+            ))
+        })?;
         let control = self.watcher.control();
         let state = control.command(command, fluxline::clock::now()).map_err(Fault::input)?;
         Ok(state.name())

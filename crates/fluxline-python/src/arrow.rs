@@ -279,7 +279,7 @@ fn plain(name: &str, column: &ArrayRef) -> Result<(Values, String), Fault> {
         kind if kind.is_primitive() => kind.to_string().to_lowercase(),
         kind => {
             return Err(Fault::input(format_args!(
-                "column {name:?} is of type {kind}, which is no array of numbers; use arrow()"
+                "column {name:?} has type {kind}, which NumPy cannot show as numbers; use arrow()"
             )));
         }
     };

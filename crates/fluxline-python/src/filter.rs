@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fluxline::compiled::CompiledFilter;
-use fluxline_daq::event::{EventBatch, EventStatus};
+use fluxline_daq::event::{EventBatch, EventRow, EventStatus};
 use fluxline_daq::ledger::BatchFate;
 use fluxline_run::filter::{CompiledEvents, Decisions};
 use fluxline_run::{Decision, Filter, RunSource};
@@ -35,6 +35,9 @@ fn compiled(address: usize) -> Result<CompiledFilter, Fault> {
     filter.ok_or_else(|| Fault::input("the address of the filter is 0"))
 }
 
+/// Times that a function is asked again for parts of a batch on which it failed.
+const ASKED_AGAIN_MAX: usize = 64;
+
 /// A function that takes a batch, and returns a decision for each row with the first reason of a
 /// failure: `(bytes, str | None)`, where 0 rejects, 1 keeps, and 2 says that it failed.
 struct PythonFilter {
@@ -42,10 +45,92 @@ struct PythonFilter {
     decoding: Arc<Decoding>,
 }
 
+/// A part of a batch, for which the function is asked by itself.
+struct Part {
+    batch: EventBatch,
+    /// The rows that these events have in the whole batch.
+    rows: Vec<usize>,
+}
+
+impl Part {
+    /// Returns the events of a batch, without its late fragments.
+    fn events_of(batch: &EventBatch) -> Part {
+        let is_event = |row: &EventRow| row.status != EventStatus::Late;
+        let stays: Vec<bool> = batch.events.iter().map(is_event).collect();
+        Part { batch: batch.clone(), rows: (0..stays.len()).collect() }.cut(&stays)
+    }
+
+    /// Returns the events that stay.
+    fn cut(mut self, stays: &[bool]) -> Part {
+        self.batch.retain(stays);
+        let mut all = stays.iter();
+        self.rows.retain(|_| all.next().copied().unwrap_or(false));
+        self
+    }
+
+    /// Returns both halves.
+    fn halves(self) -> [Part; 2] {
+        let middle = self.rows.len() / 2;
+        let first: Vec<bool> = (0..self.rows.len()).map(|row| row < middle).collect();
+        let second: Vec<bool> = first.iter().map(|is_first| !is_first).collect();
+        let other = Part { batch: self.batch.clone(), rows: self.rows.clone() };
+        [self.cut(&first), other.cut(&second)]
+    }
+}
+
 impl PythonFilter {
     fn ask(&self, py: Python<'_>, batch: &EventBatch) -> PyResult<(Vec<u8>, Option<String>)> {
         let events = ClosedEvents::of(batch, BatchFate::NotRecorded, &self.decoding)?;
         self.function.call1(py, (events,))?.extract(py)
+    }
+
+    /// Asks for the decisions on a batch whose events are these rows of the whole one, and sets
+    /// them. Returns the exception of the function.
+    fn decide_rows(
+        &self,
+        batch: &EventBatch,
+        rows: &[usize],
+        decisions: &mut Decisions,
+    ) -> Option<String> {
+        // `None`: the interpreter is about to end, and must not be waited for.
+        match Python::try_attach(|py| self.ask(py, batch)) {
+            None => decisions.fail_all(|| "the interpreter has ended".to_owned()),
+            Some(Err(error)) => return Some(error.to_string()),
+            Some(Ok((answers, _))) if answers.len() != rows.len() => {
+                let (came, of) = (answers.len(), rows.len());
+                let reason = || format!("it returned {came} decisions for {of} rows");
+                rows.iter().for_each(|row| decisions.fail(*row, reason));
+            }
+            Some(Ok((answers, reason))) => {
+                let reason = reason.unwrap_or_default();
+                for (row, answer) in rows.iter().zip(answers) {
+                    match answer {
+                        0 => decisions.set(*row, Decision::Reject),
+                        1 => decisions.set(*row, Decision::Keep),
+                        _ => decisions.fail(*row, || reason.clone()),
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Asks again for halves of a part on which the function failed, until single events are left.
+    fn decide_halves(&self, failed: Part, reason: &str, decisions: &mut Decisions) {
+        let mut asked = 0;
+        let mut failing = vec![failed];
+        while let Some(part) = failing.pop() {
+            if part.rows.len() == 1 || asked + 2 > ASKED_AGAIN_MAX {
+                part.rows.iter().for_each(|row| decisions.fail(*row, || reason.to_owned()));
+                continue;
+            }
+            for half in part.halves() {
+                asked += 1;
+                if self.decide_rows(&half.batch, &half.rows, decisions).is_some() {
+                    failing.push(half);
+                }
+            }
+        }
     }
 }
 
@@ -58,24 +143,9 @@ impl Filter for PythonFilter {
         if batch.events.iter().all(|row| row.status == EventStatus::Late) {
             return;
         }
-        // `None`: the interpreter is about to end, and must not be waited for.
-        match Python::try_attach(|py| self.ask(py, batch)) {
-            None => decisions.fail_all(|| "the interpreter has ended".to_owned()),
-            Some(Err(error)) => decisions.fail_all(|| error.to_string()),
-            Some(Ok((rows, _))) if rows.len() != batch.events.len() => {
-                let (came, of) = (rows.len(), batch.events.len());
-                decisions.fail_all(|| format!("it returned {came} decisions for {of} rows"));
-            }
-            Some(Ok((rows, reason))) => {
-                let reason = reason.unwrap_or_default();
-                for (row, decision) in rows.into_iter().enumerate() {
-                    match decision {
-                        0 => decisions.set(row, Decision::Reject),
-                        1 => decisions.set(row, Decision::Keep),
-                        _ => decisions.fail(row, || reason.clone()),
-                    }
-                }
-            }
+        let rows: Vec<usize> = (0..batch.events.len()).collect();
+        if let Some(reason) = self.decide_rows(batch, &rows, decisions) {
+            self.decide_halves(Part::events_of(batch), &reason, decisions);
         }
     }
 }

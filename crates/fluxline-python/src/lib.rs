@@ -36,7 +36,7 @@ mod _fluxline {
     #[pymodule_export]
     use crate::link::{Completion, Endpoint, Node, Receiver, Region, Remote, Sender, Task};
     #[pymodule_export]
-    use crate::run::RunReader;
+    use crate::run::{RunReader, parse_time};
     #[pymodule_export]
     use crate::simulate::{Simulated, simulate};
 }

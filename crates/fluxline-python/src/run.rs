@@ -12,6 +12,12 @@ use pyo3::prelude::*;
 use crate::arrow::{Batches, Schema};
 use crate::fault::{self, Class, Fault};
 
+/// Returns a time as nanoseconds since 1970; the syntax is that of `fluxline export --since`.
+#[pyfunction]
+pub fn parse_time(text: &str) -> PyResult<u64> {
+    Ok(fluxline_daq::record::typed::parse_time(text).map_err(Fault::input)?.as_ns())
+}
+
 /// A run folder; `fluxline.Run` is the class for users.
 #[pyclass(frozen, module = "fluxline._fluxline")]
 pub struct RunReader {

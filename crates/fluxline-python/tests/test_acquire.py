@@ -117,6 +117,17 @@ def test_an_expression_and_a_function_filter_by_the_same_rows():
     assert report["closes"] and report["totals"]["filtered"] == 800
 
 
+def test_a_mark_is_on_the_events_that_the_expression_names():
+    run = fl.acquire(boards(30), filter="event.key % 2 == 0", mark="event.key % 3 == 0")
+    report = run.wait()
+    assert report["ledger"]["filter"]["events_marked"] == 5
+    events = run.run().events()
+    marked = events.numpy("missing") == "filter: marked"
+    assert list(events.numpy("key")[marked]) == [0, 6, 12, 18, 24]
+    with pytest.raises(fl.InputError, match=r"\[filter\] mark, character 1"):
+        fl.acquire(boards(1), mark="evnt.key == 1")
+
+
 def test_a_function_sees_the_samples_of_its_batch_as_arrays():
     def loud(events):
         waves = events.table("counter-data", columns=["event", "amplitude"])
@@ -143,6 +154,19 @@ def test_an_exception_in_a_filter_is_counted_and_its_events_are_kept_and_marked(
     assert any("ValueError: no threshold" in note for note in run.notes)
     missing = run.run().events().numpy("missing")
     assert set(missing) == {"filter: no decision"}
+
+    def on_seven(events):
+        keys = events.table("events").numpy("key")
+        if 7 in keys:
+            raise KeyError("seven")
+        return keys % 2 == 0
+
+    run = fl.acquire(boards(1000), filter=on_seven)
+    report = run.wait()
+    assert list(recorded_keys(report)) == sorted([*range(0, 1000, 2), 7])
+    assert report["ledger"]["filter"]["events_undecided"] == 1, "only the failing event is marked"
+    marked = run.run().events().numpy("missing") == "filter: no decision"
+    assert list(run.run().events().numpy("key")[marked]) == [7]
 
     @fl.each_event
     def one(event):

@@ -1,5 +1,6 @@
 """Links: regions as arrays, puts, gets, atomics, messages, and the ends of peers."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -47,6 +48,44 @@ def test_gets_and_atomics_return_the_owners_bytes(pair, rng):
     assert region.load(2048) == 41, "addition is modulo 2^64"
     into.store(8, 5)
     assert into.compare_swap(8, 5, 6) == 5 and into.compare_swap(8, 5, 7) == 6
+
+
+def test_puts_and_atomics_are_awaited_and_a_full_queue_loses_none(pair, rng):
+    region, remote = pair.region(1 << 16)
+
+    async def serve(done):
+        while not done.done():
+            pair.owner.wait(0)
+            pair.owner.poll()
+            await asyncio.sleep(0)
+
+    async def write():
+        await remote.begin_put(samples, 8, notify=3)
+        assert (region.array(np.int16, offset=8, count=1000) == samples).all(), "it is placed"
+        # More work than any queue of a link has room for.
+        puts = [remote.begin_put(bytes([number % 256]) * 16, 4096 + 16 * number)
+                for number in range(3000)]
+        for put in puts:
+            await put
+        assert await remote.begin_compare_swap(0, 0, 40) == 0
+        assert await remote.begin_compare_swap(0, 0, 50) == 40, "it was not zero any more"
+        return await remote.begin_fetch_add(0, 2)
+
+    async def both():
+        writing = asyncio.ensure_future(write())
+        await asyncio.gather(serve(writing), writing)
+        return writing.result()
+
+    samples = rng.integers(-1000, 1000, 1000, dtype=np.int16)
+    assert asyncio.run(both()) == 40 and region.load(0) == 42
+    found = region.array(offset=4096, count=48_000).reshape(3000, 16)
+    assert (found == (np.arange(3000) % 256)[:, np.newaxis]).all()
+    with pytest.raises((fl.InputError, fl.RegionGone)):
+        pair.driven(remote.begin_put(bytes(100), (1 << 16) - 50))
+    dropped = remote.begin_put(b"dropped", 0)
+    del dropped
+    gc.collect()
+    assert pair.driven(remote.begin_fetch_add(8)) is not None, "the node is usable"
 
 
 def test_blocking_calls_work_beside_the_peers_thread(shm):

@@ -13,7 +13,7 @@ use std::time::Instant;
 use fluxline::compiled::{CompiledEvent, CompiledFilter, CompiledPacket};
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventView, PacketRow};
-use fluxline_daq::filter::{FilterInput, KeepExpression};
+use fluxline_daq::filter::{EventExpression, FilterInput};
 use fluxline_daq::formats;
 use fluxline_run::RunSource;
 use fluxline_run::filter::{CompiledEvents, Decision, Decisions, Filter, each_event};
@@ -94,13 +94,13 @@ fn compiled() -> CompiledEvents {
 }
 
 /// An expression as a filter.
-struct Expression(KeepExpression);
+struct Expression(EventExpression);
 
 impl Expression {
     fn of(text: &str) -> Expression {
         let format = formats::load("counter", &BTreeMap::new()).expect("shipped");
         let inputs = [FilterInput { name: "boards", description: &format.description }];
-        Expression(KeepExpression::compile(text, &inputs).expect("an expression"))
+        Expression(EventExpression::compile(text, &inputs).expect("an expression"))
     }
 }
 
@@ -111,7 +111,7 @@ impl Filter for Expression {
 
     fn decide(&mut self, batch: &EventBatch, decisions: &mut Decisions) {
         for (row, event) in batch.views().enumerate() {
-            decisions.set(row, self.0.keeps(&event).into());
+            decisions.set(row, self.0.is_true(&event).into());
         }
     }
 }

@@ -112,6 +112,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let feeders: Vec<_> = inputs.iter().filter_map(|input| input.feeder.clone()).collect();
     check_feeders(&feeders, options.feeds)?;
     let expression = Expression::of(&experiment, &loaded)?;
+    let mark = Expression::mark_of(&experiment, &loaded)?;
     let builder = config::builder_config(&experiment, &loaded)?;
     let sink = sink::open(&mut experiment, options.open_sink)?;
     let recorder = match experiment.record.enabled {
@@ -136,7 +137,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let watched = Arc::new(watched_inputs(&experiment, &loaded));
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
-    let filter = FilterStage::of(expression, options.filter);
+    let filter = FilterStage::of(expression, options.filter).with_mark(mark);
     let subscribers = Subscribers::default();
     let sink = SinkStage::new(sink);
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
@@ -277,8 +278,8 @@ impl Acquisition {
         self.subscribers.sources()
     }
 
-    /// Returns the feeder of a `[source.program]` source, once; `None`: there is no such source, or
-    /// its feeder was returned before. The source ends when its feeder is dropped.
+    /// Returns the feeder of a `[source.program]` source, once; `None`: the source is unknown, or its
+    /// feeder was returned before. The source ends when its feeder is dropped.
     #[must_use]
     pub fn feeder(&self, source: &str) -> Option<Feeder> {
         self.feeders.iter().find(|feeder| feeder.name() == source)?.take()

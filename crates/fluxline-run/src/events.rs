@@ -102,7 +102,7 @@ pub(crate) struct Subscribers(Arc<List>);
 
 #[derive(Debug, Default)]
 struct List {
-    /// False: nobody ever subscribed, so that a batch costs one load.
+    /// True once a program has subscribed; until then a batch costs one load.
     any: AtomicBool,
     state: Mutex<State>,
 }

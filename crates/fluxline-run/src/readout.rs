@@ -223,8 +223,8 @@ impl<T: PacketTaker> ReadoutStage<T> {
         }
     }
 
-    /// Does the same as [`Self::tick`] in the time of files. That time stands still where files
-    /// have none, so packets count too.
+    /// Does the same as [`Self::tick`] in the time of files. Files may have no times; then
+    /// that time does not advance, so packets count too.
     fn tick_in_files(&mut self, now: Moment) {
         self.ticks.packets += 1;
         if self.ticks.packets >= PACKETS_PER_TICK || now.since(self.ticks.last).as_ns() >= TICK_NS {

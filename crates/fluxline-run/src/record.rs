@@ -137,6 +137,7 @@ pub(crate) fn start(
         }
         let _ended = EndSubscriptions(outlets.subscribers.clone());
         let mut stage = RecordStage { outlets, bounds, monitor };
+        stage.outlets.sink.begin(&stage.monitor);
         for work in incoming {
             if let Some(batch) = stage.step(work, clock::now()) {
                 let _ = give_back.send(batch);
@@ -209,6 +210,7 @@ impl RecordStage {
         let source = RunSource { number: line.source, input, label: line.name.clone() };
         self.outlets.filter.add_source(&source);
         self.outlets.subscribers.add_source(&source);
+        self.outlets.sink.add_source(line);
         if let Some(recorder) = &mut self.outlets.recorder {
             self.monitor.note(recorder.write_source(line).err());
         }

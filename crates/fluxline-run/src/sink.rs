@@ -6,12 +6,21 @@
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::ledger::SinkCounters;
+use fluxline_daq::record::SourceLine;
 
 use crate::error::Error;
 use crate::monitor::Monitor;
 
 /// A place that batches of events go to, besides the files.
 pub trait BatchSink: Send {
+    /// Notes that the run begins: all links are open.
+    fn begin(&mut self) {}
+
+    /// Takes note of a source, before the first batch with its packets.
+    fn add_source(&mut self, source: &SourceLine) {
+        let _ = source;
+    }
+
     /// Takes a copy of batch `number` of the run, and does not wait.
     fn take(&mut self, number: u64, batch: &EventBatch);
 
@@ -55,6 +64,21 @@ impl SinkStage {
     /// Makes the stage.
     pub fn new(sink: Option<Box<dyn BatchSink>>) -> SinkStage {
         SinkStage { sink, next: 0 }
+    }
+
+    /// Notes that the run begins.
+    pub fn begin(&mut self, monitor: &Monitor) {
+        if let Some(sink) = &mut self.sink {
+            sink.begin();
+        }
+        self.follow(monitor);
+    }
+
+    /// Takes note of a source, before the first batch with its packets.
+    pub fn add_source(&mut self, source: &SourceLine) {
+        if let Some(sink) = &mut self.sink {
+            sink.add_source(source);
+        }
     }
 
     /// Takes a batch of a run without files, and numbers it.

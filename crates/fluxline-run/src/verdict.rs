@@ -129,9 +129,16 @@ impl Evidence<'_> {
     /// Returns the reason to look at the sink: it did not acknowledge every event.
     fn sink_reason(&self) -> Option<String> {
         let sink = self.ledger.sink.as_ref()?;
-        let lacking = sink.offered.saturating_sub(sink.acked);
-        if lacking == 0 || self.accepts(NOT_ACKNOWLEDGED) {
+        let lacking = sink.offered.saturating_sub(sink.acked + sink.unmapped);
+        if lacking == 0 && sink.misfits == 0 || self.accepts(NOT_ACKNOWLEDGED) {
             return None;
+        }
+        if lacking == 0 {
+            return Some(format!(
+                "{} values did not fit into the sink's schema: the files have them, the topic does \
+                 not",
+                sink.misfits
+            ));
         }
         Some(format!(
             "the sink did not acknowledge {lacking} of {} events (refused {}, timed out {}, left \

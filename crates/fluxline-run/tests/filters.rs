@@ -72,6 +72,30 @@ fn an_expression_of_the_experiment_chooses_and_every_law_holds() {
 }
 
 #[test]
+fn a_mark_removes_no_event_and_is_on_exactly_those_that_it_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rest = "[events]\nbuild = 'key'\nrequire = 5\n[filter]\nmark = 'event.key % 10 == 3'";
+    let report = run(boards(folder.path(), 100, rest), None);
+    let filter = &report.ledger.filter;
+    assert_eq!((filter.events_kept, filter.events_filtered, filter.events_marked), (100, 0, 10));
+    assert!(report.ledger.headline().contains("the filter kept 100, rejected 0, marked 10"));
+    for (key, _, text) in recorded(&report) {
+        let is_marked = text.ends_with("; filter: marked");
+        assert_eq!(is_marked, key % 10 == 3, "{key}: {text}");
+        assert!(text.starts_with("4 of 5 sources came"), "the reason stays: {text}");
+    }
+    let both = "[events]\nbuild = 'key'\nrequire = 4\n[filter]\nkeep = 'event.key % 2 == 0'\n\
+                mark = 'event.key % 3 == 0'";
+    let report = run(boards(folder.path(), 60, both), None);
+    assert_eq!(report.verdict, Verdict::Complete, "{:?}", report.verdict);
+    let events = recorded(&report);
+    assert_eq!((events.len(), report.ledger.filter.events_marked), (30, 10));
+    assert!(events.iter().all(|(key, status, text)| {
+        *status == EventStatus::Complete && (text == "filter: marked") == (key % 3 == 0)
+    }));
+}
+
+#[test]
 fn a_filter_that_keeps_nothing_or_fails_needs_a_look() {
     std::panic::set_hook(Box::new(|_| {}));
     let folder = tempfile::tempdir().expect("a folder");
@@ -111,6 +135,9 @@ fn a_mistake_in_the_expression_is_found_before_the_run_with_its_line() {
     std::fs::write(&file, text).expect("written");
     let error = fluxline_run::load(&file).expect_err("a mistake").to_string();
     assert!(error.contains("exp.toml:6:8: [filter] keep, character 5: no packet"), "{error}");
+    std::fs::write(&file, text.replace("keep =", "mark =")).expect("written");
+    let error = fluxline_run::load(&file).expect_err("a mistake").to_string();
+    assert!(error.contains("exp.toml:6:8: [filter] mark, character 5: no packet"), "{error}");
 }
 
 #[test]

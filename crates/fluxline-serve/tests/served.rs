@@ -323,6 +323,61 @@ fn strangers_who_trickle_requests_stop_neither_the_run_nor_browsers_and_are_clos
     assert!(served.acquisition.stats().packets > packets);
 }
 
+/// Returns the memory of this process, which is the server's too \[byte\].
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = text.split(' ').nth(1).and_then(|word| word.parse::<usize>().ok());
+    pages.expect("a number of pages") * 4096
+}
+
+#[test]
+fn readers_that_take_nothing_are_closed_hold_no_memory_and_stop_nobody() {
+    const READERS: usize = 12;
+    const REQUESTS: usize = 6000;
+    let limits = Limits { quiet: Duration::from_secs(2), ..Limits::default() };
+    let served = served_with(RunState::Running, limits);
+    let script = served.get("/page.js");
+    let answer = script.head.len() + script.body.len();
+    assert!(script.status == 200 && answer > 4000, "{answer} bytes");
+    let before = resident();
+    let address = served.server.address();
+    let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let request = format!("GET /page.js HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let mut readers: Vec<TcpStream> = Vec::new();
+    for _ in 0..READERS {
+        let mut reader = TcpStream::connect(&address).expect("it listens");
+        reader.set_read_timeout(Some(PATIENCE)).expect("a valid time");
+        reader.set_write_timeout(Some(Duration::from_millis(200))).expect("a valid time");
+        // The server takes no more requests once its answers are not taken.
+        let _ = reader.write_all(request.repeat(REQUESTS).as_bytes());
+        readers.push(reader);
+    }
+    let all = READERS * REQUESTS * answer;
+    let began = Instant::now();
+    let mut most = 0;
+    while began.elapsed() < Duration::from_secs(4) {
+        most = most.max(resident().saturating_sub(before));
+        assert_eq!(served.get("/api/session").status, 200, "another browser");
+    }
+    assert!(all > 200 << 20, "{all} bytes are asked for");
+    assert!(most < 48 << 20, "{most} bytes for {READERS} readers that take nothing");
+    // What is left for each is in the kernel's buffers, and then the connection is closed.
+    for (number, mut reader) in readers.into_iter().enumerate() {
+        let (mut taken, mut bytes) = (0, vec![0; 1 << 16]);
+        let end = loop {
+            match reader.read(&mut bytes) {
+                Ok(0) => break "closed",
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break "reset",
+                Err(error) => panic!("reader {number} is not closed: {error}"),
+            }
+        };
+        assert!(taken < REQUESTS * answer, "reader {number} is {end} before all answers");
+    }
+    let packets = served.acquisition.stats().packets;
+    served.wait_for(|_| served.acquisition.stats().packets > packets);
+}
+
 #[test]
 fn signals_of_fields_have_a_histogram_and_absent_fields_have_nothing() {
     let served = served(RunState::Running);

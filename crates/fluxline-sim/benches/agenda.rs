@@ -1,4 +1,4 @@
-//! How long the agenda takes for an entry: the calendar beside a binary heap.
+//! The agenda's time per entry: the calendar beside a binary heap.
 //!
 //! The hold model: a number of entries is pending; each that is taken schedules one more, with an
 //! exponential delay or with one of eight constant ones, as a network has. Both queues run in

@@ -1,4 +1,4 @@
-//! How fast ringlets are simulated: packet-link-hops (sends and echoes, each link of their way one
+//! The speed of simulated ringlets: packet-link-hops (sends and echoes, each link of their way one
 //! hop) a second of CPU time, one thread; with a fingerprint of all entries, by which two versions
 //! can be seen to do the same. `cargo bench -p fluxline-sim --bench sci_ring`
 //! Parts: `-- ring-8 ring-64 8x8 8x8x8 64x64 16x16x16`.

@@ -1,4 +1,4 @@
-//! How fast the network model runs, what its statistics cost, and where it saturates, beside
+//! The network model's speed, the cost of its statistics, and its saturation, beside
 //! BookSim2 on the same work.
 //!
 //! The work: an 8 x 8 torus both ways, 64-byte packets, links of 16 bytes/ns, uniform targets,

@@ -1,4 +1,4 @@
-//! What a simulated cluster does besides the laws of the model: time, faults, repetition of runs,
+//! A simulated cluster besides the laws of the model: time, faults, repetition of runs,
 //! and how programs are driven.
 
 use fluxline_core::fabric::conformance::script::random_scripts;

@@ -1,4 +1,4 @@
-//! Where in a TOML file each key stands, by its path: `source.0.udp.listen`.
+//! The position of each key in a TOML file, by its path: `source.0.udp.listen`.
 
 use alloc::format;
 use alloc::string::{String, ToString};

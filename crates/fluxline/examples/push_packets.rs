@@ -17,7 +17,7 @@ use fluxline_core::Span;
 const PACKET_BYTES: usize = 1472;
 /// Packets that are published together.
 const BATCH: u64 = 32;
-/// How long a full ring is left alone.
+/// Pause while the ring is full.
 const NAP: Span = Span::from_ns(100_000);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

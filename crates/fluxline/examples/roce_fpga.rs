@@ -1,4 +1,4 @@
-//! What an FPGA sends: RoCEv2 frames put together by hand, on a bare socket.
+//! An FPGA's frames: RoCEv2 put together by hand, on a bare socket.
 //!
 //! demonstrates: roce::Headers -> RDMA WRITE ONLY with immediate -> invariant CRC -> UDP.
 //!

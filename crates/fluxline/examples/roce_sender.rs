@@ -29,7 +29,7 @@ const RING_BYTES: u64 = 65_536;
 const SLOT_BYTES: u64 = 1024;
 /// Bytes of a packet, its head of 32 included.
 const PACKET_BYTES: usize = 992;
-/// How long the node sleeps while it has nothing to do.
+/// Sleep of a node without work.
 const NAP: Duration = Duration::from_micros(100);
 
 type Problem = Box<dyn std::error::Error>;

@@ -45,7 +45,7 @@ pub enum HostsError {
         key: String,
     },
     /// A peer is not `NAME@ADDRESS`, or a line not `ADDRESS NAME`.
-    #[error("{entry:?} {place} is no peer; write {expected}")]
+    #[error("{entry:?} {place} is not a peer; write {expected}")]
     Entry {
         /// The entry that was given.
         entry: String,

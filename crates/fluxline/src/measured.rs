@@ -114,7 +114,9 @@ impl Measured {
                 continue;
             }
             let bytes = bytes_of(line).map_err(wrong)?;
-            let of = link.clone().ok_or_else(|| wrong("there is no [link] above".to_owned()))?;
+            let of = link
+                .clone()
+                .ok_or_else(|| wrong("this line needs a [link] above it".to_owned()))?;
             if measured.of(&of).is_some() {
                 return Err(wrong(format!("{KEY} of {of} is there twice")));
             }
@@ -180,7 +182,7 @@ fn bytes_of(line: &str) -> Result<u64, String> {
     let (key, value) =
         line.split_once('=').ok_or_else(|| format!("this is not a setting; {example}"))?;
     if key.trim() != KEY {
-        return Err(format!("there is no setting {:?}; {example}", key.trim()));
+        return Err(format!("setting {:?} is unknown; {example}", key.trim()));
     }
     let digits = value.trim().replace('_', "");
     // The largest whole number of TOML.

@@ -19,7 +19,7 @@ use namespaces::{Namespaces, is_installed};
 
 /// For whatever must come; the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a busy machine may add to a promise about time.
+/// Time that a busy machine may add to a promised limit.
 const SLACK: Duration = Duration::from_millis(750);
 
 #[test]
@@ -61,7 +61,7 @@ impl Process {
         Process { child, lines }
     }
 
-    /// What it says next that begins with this word.
+    /// Returns its next line that begins with this word.
     fn says(&self, word: &str) -> String {
         let began = Instant::now();
         loop {

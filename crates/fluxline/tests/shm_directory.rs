@@ -17,7 +17,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
 }
 
-/// Whether this test may give files away; it says so where not.
+/// Returns true if this test may give files away; reports it if not.
 fn is_root(scratch: &Path) -> bool {
     let file = scratch.join("given");
     std::fs::write(&file, "").expect("written");

@@ -94,7 +94,7 @@ fn child() {
     }
 }
 
-/// How many descriptors this process has open.
+/// Returns the number of open descriptors of this process.
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("Linux").count()
 }
@@ -437,7 +437,7 @@ fn connections_that_memory_or_places_do_not_suffice_for_are_refused_in_words() {
     assert!(refused.as_ref().is_some_and(|why| why.contains("fluxline shm clean")), "{refused:?}");
 }
 
-/// What a node that asks for huge pages is given on a tmpfs that was mounted with `options`.
+/// Returns the pages that a node gets if it asks for huge ones on a tmpfs with `options`.
 fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
     std::fs::create_dir(folder).expect("made");
     let mounted =

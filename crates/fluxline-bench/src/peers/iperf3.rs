@@ -87,7 +87,7 @@ impl Contender for Iperf3 {
     fn offer(&self, cell: &Cell, _: bool) -> Option<Offer> {
         match (cell.quantity, cell.path) {
             (Quantity::Flood | Quantity::LossFree, Path::Udp) => Offer::equal(
-                "a system call for each datagram, both ends; its buffer is no larger than the \
+                "a system call for each datagram, both ends; its buffer has at most the \
                  host's limit for every user; trials of a second",
             ),
             (Quantity::Stream, Path::Tcp) => Offer::equal(

@@ -86,7 +86,7 @@ impl Contender for Sockperf {
             ),
             (Quantity::Trip, Path::Tcp) => Offer::equal("p50"),
             (Quantity::Flood | Quantity::LossFree, Path::Udp) => Offer::equal(
-                "a system call for each datagram, both ends; its buffer is no larger than the \
+                "a system call for each datagram, both ends; its buffer has at most the \
                  host's limit for every user; trials of a second",
             ),
             _ => None,

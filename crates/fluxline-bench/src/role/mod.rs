@@ -40,7 +40,7 @@ pub enum Step {
     /// The role computed. In virtual time that takes as long as given here, in real time as long as
     /// it took. Step again at once.
     Computed(Span),
-    /// There is no work before this moment (`None`: before something arrives).
+    /// No work until this moment (`None`: until something arrives).
     Idle(Option<Moment>),
     /// This end is done; it is not stepped again.
     Done,

@@ -1,4 +1,4 @@
-//! What users have today, on the same two cores: iperf3 and spead2, where they are installed.
+//! Today's tools on the same two cores: iperf3 and spead2, where they are installed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

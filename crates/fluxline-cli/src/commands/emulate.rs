@@ -95,7 +95,7 @@ fn send_roce(
     let from = experiment::address(&of.from)
         .map_err(|text| Failure::input(format_args!("--from {text}")))?;
     if of.slot_bytes == 0 {
-        return Err(Failure::input("--slot-bytes 0 is no distance; write 1 or more."));
+        return Err(Failure::input("--slot-bytes must be 1 or more."));
     }
     let config = RoceSensorsConfig {
         to: destination_of(to)?,

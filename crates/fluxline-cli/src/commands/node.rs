@@ -88,7 +88,7 @@ mod report {
             }
             say!("run {}, node `{}`: its part has ended", block.run, block.node);
             for (row, count) in counters.rows().filter(|of| of.1 > 0) {
-                say!("{count:>15}  {}", row.words);
+                say!("{count:>15}  {}", row.help);
             }
         }))
     }
@@ -132,7 +132,7 @@ mod report {
             let state = if is_over { "the run is over" } else { "this builder has left the run" };
             say!("run {}, builder `{}`: {state}", block.run, block.id);
             for (row, count) in total.rows().filter(|of| of.1 > 0) {
-                say!("{count:>15}  {}", row.words);
+                say!("{count:>15}  {}", row.help);
             }
             if let Some(folder) = folder {
                 say!("Next: fluxline gather {folder} --from kafka://BROKERS/CLUSTER --into FOLDER");

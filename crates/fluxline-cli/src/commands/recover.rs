@@ -56,7 +56,7 @@ fn print(arguments: &RecoverArguments, report: &RecoverReport) {
         report.found.packets
     );
     if report.cuts.is_empty() && report.ended.is_empty() && report.integrity.is_sound() {
-        say!("There was nothing to mend.");
+        say!("Nothing was damaged.");
     }
     integrity::print_faults(&report.integrity);
     say!("Next: fluxline inspect {}", arguments.run.display());

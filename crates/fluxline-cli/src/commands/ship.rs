@@ -1,4 +1,4 @@
-//! `fluxline ship`: sends a run's events to its topic, as far as they are not there.
+//! `fluxline ship`: sends the events of a run that its topic lacks.
 
 use crate::failure::Failure;
 use crate::run_arguments::ShipArguments;
@@ -13,13 +13,15 @@ pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
         brokers: arguments.brokers.clone(),
         topic: arguments.topic.clone(),
         settings_file: arguments.settings_file.clone(),
+        schema: arguments.schema.map(Into::into),
     })
     .map_err(failure)?;
     if json {
         super::print_json(&serde_json::json!({
             "run": report.run, "topic": report.topic, "present": report.present,
             "sent": report.sent, "sent_bytes": report.sent_bytes, "events": report.events,
-            "too_large": report.too_large, "foreign": report.foreign,
+            "too_large": report.too_large, "unmapped": report.unmapped,
+            "foreign": report.foreign, "notes": report.notes,
         }));
         return Ok(());
     }
@@ -39,6 +41,13 @@ pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
             report.too_large
         );
     }
+    if report.unmapped > 0 {
+        crate::say!(
+            "{} events have no value that the schema takes and stay in the files only.",
+            report.unmapped
+        );
+    }
+    report.notes.iter().for_each(|note| crate::say!("{note}."));
     Ok(())
 }
 
@@ -49,15 +58,17 @@ fn failure(error: fluxline_kafka::ship::ShipError) -> Failure {
     match error {
         ShipError::Run(sentence) => Failure::input(sentence),
         ShipError::Topic(error) => Failure::link(format_args!("{error}.")),
-        error @ ShipError::Unsent { .. } => Failure::failed(format_args!("{error}.")),
+        error @ (ShipError::Unsent { .. } | ShipError::Fenced { .. }) => {
+            Failure::failed(format_args!("{error}."))
+        }
     }
 }
 
 /// Refuses: this program was built without Kafka.
 #[cfg(not(feature = "kafka"))]
 pub fn ship(arguments: &ShipArguments, _json: bool) -> Result<(), Failure> {
-    let ShipArguments { run, brokers, topic, settings_file } = arguments;
-    let _ = (brokers, topic, settings_file);
+    let ShipArguments { run, brokers, topic, settings_file, schema } = arguments;
+    let _ = (brokers, topic, settings_file, schema);
     Err(Failure::failed(format_args!(
         "{} was not shipped: this program was built without Kafka; build it with `cargo build \
          --release --features kafka`.",

@@ -15,7 +15,7 @@ pub fn list(json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if nodes.is_empty() {
-        say!("There is no node on shared memory.");
+        say!("No node uses shared memory.");
         return Ok(());
     }
     table(&nodes);

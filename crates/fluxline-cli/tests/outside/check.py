@@ -81,7 +81,7 @@ def rows_of(batch):
 
 
 def labels_of(folder):
-    """What each source number is called; a run that was killed early has no names yet."""
+    """The names of the source numbers; a run that was killed early has no names yet."""
     if not os.path.exists(f"{folder}/sources.jsonl"):
         return {}
     with open(f"{folder}/sources.jsonl", encoding="utf-8") as file:
@@ -90,7 +90,7 @@ def labels_of(folder):
 
 
 class Found:
-    """What the files hold, compared with the truth as it is read."""
+    """Compares the content of the files with the truth while it is read."""
 
     def __init__(self, folder, sent):
         self.sent, self.labels, self.torn = sent, labels_of(folder), []

@@ -29,7 +29,7 @@ class Plain:
 
 
 def sender(plan, port):
-    """What the boards of a plan send by: datagrams, or writes into memory."""
+    """The transport of the boards of a plan: datagrams, or writes into memory."""
     return roce.Writer(plan["roce"], port) if "roce" in plan else Plain(port)
 
 

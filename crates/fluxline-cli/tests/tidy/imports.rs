@@ -231,15 +231,17 @@ const EXTRAS: [&str; 11] = [
     "world",
 ];
 
+/// Returns the source files of the simulator.
+fn sources_of_the_simulator() -> Vec<Source> {
+    let source = |(file, text): &(String, String)| {
+        Source::new(file.strip_prefix("crates/fluxline-sim/src/")?, text)
+    };
+    super::sources().iter().filter_map(source).collect()
+}
+
 #[test]
 fn ringlets_and_tori_import_no_extra_of_the_simulator() {
-    let all = super::sources();
-    let sources: Vec<Source> = all
-        .iter()
-        .filter_map(|(file, text)| {
-            Source::new(file.strip_prefix("crates/fluxline-sim/src/")?, text)
-        })
-        .collect();
+    let sources = sources_of_the_simulator();
     let is_extra = |module: &Module| {
         let path = module.join("/");
         EXTRAS.iter().any(|extra| path.starts_with(extra))
@@ -257,13 +259,7 @@ fn ringlets_and_tori_import_no_extra_of_the_simulator() {
 /// A network is known to itself, to the files that describe networks, and to published experiments.
 #[test]
 fn sci_is_imported_by_scenarios_and_experiments_alone() {
-    let all = super::sources();
-    let sources: Vec<Source> = all
-        .iter()
-        .filter_map(|(file, text)| {
-            Source::new(file.strip_prefix("crates/fluxline-sim/src/")?, text)
-        })
-        .collect();
+    let sources = sources_of_the_simulator();
     let is_allowed = |module: &Module| {
         module.starts_with(&["net".to_owned(), "sci".to_owned()])
             || ["scenario", "reproduce"].contains(&module[0].as_str())

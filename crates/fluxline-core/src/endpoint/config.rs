@@ -142,7 +142,7 @@ pub struct AwaitedRepeat {
 /// The reason why a configured, reliable peer has to repeat a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatReason {
-    /// There was no room for it: the peer got an RNR NAK.
+    /// Dropped for lack of room: the peer got an RNR NAK.
     NoRoom,
     /// It is missing: the peer got a sequence NAK.
     Missing,

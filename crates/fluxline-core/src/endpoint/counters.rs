@@ -38,7 +38,7 @@ crate::counters! {
         no_buffer [Sum "message"] "Messages for which there was no buffer"
             => "Post more buffers, or poll more often.";
         frames_foreign [Sum "frame"]
-            "Frames that are no requests of its kind (unreliable and static connections)"
+            "Frames that are not requests of its kind (unreliable and static connections)"
             => "Look at the transport that the sender is configured for.";
         frames_marked [Sum "frame"] "Request frames that a switch marked: congestion" => "";
         notifications_sent [Sum "frame"]

@@ -140,7 +140,7 @@ pub(super) struct Selective<'a> {
 /// The refusal of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// There is no buffer yet: the request is to be sent again later.
+    /// No buffer yet: the request is to be sent again later.
     NotReady,
     /// Refused for good: the requester sends an empty write in its place.
     For(Status),

@@ -90,7 +90,7 @@ impl<P: Port> Fabric for Node<P> {
             peer: peer.to_string(),
             reason: String::from(reason),
         };
-        let local = self.port.local(address.ip()).ok_or_else(|| host("there is no route to it"))?;
+        let local = self.port.local(address.ip()).ok_or_else(|| host("no route leads to it"))?;
         if local == address {
             let expected = "write another node's address: a node cannot connect to itself";
             return Err(ConnectError::Name { peer: peer.to_string(), expected });

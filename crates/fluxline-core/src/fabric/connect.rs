@@ -54,7 +54,7 @@ enum State {
     /// The attempt at the deadline was called off; its `Broken` follows.
     Ending(EndpointId),
     Connected(EndpointId),
-    /// There will be no connection.
+    /// The attempt to connect has failed for good.
     Over,
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use fluxline_core::Moment;
 use fluxline_packet::Part;
+use serde::{Deserialize, Serialize};
 
 use super::event_id::EventId;
 use super::growth::make_room;
@@ -11,7 +12,7 @@ use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 
 /// A batch that grows, and its age.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Gathering {
     batch: EventBatch,
     begun: Option<Moment>,
@@ -42,6 +43,18 @@ impl Gathering {
     /// Returns the number of packets.
     pub(super) fn packets(&self) -> u64 {
         self.batch.packets.len() as u64
+    }
+
+    /// Returns true when its tables fit each other, and its sources are below `sources`.
+    pub(super) fn is_sound(&self, sources: u32) -> bool {
+        let EventBatch { events, packets, bytes, missing } = &self.batch;
+        let rows: u64 = events.iter().map(|row| u64::from(row.packets)).sum();
+        let stored: u64 = packets.iter().map(|row| u64::from(row.bytes)).sum();
+        let texts: u64 = events.iter().map(|row| u64::from(row.missing_bytes)).sum();
+        (rows == packets.len() as u64 && stored == bytes.len() as u64)
+            && texts == missing.len() as u64
+            && self.begun.is_some() != events.is_empty()
+            && packets.iter().all(|row| row.source < sources)
     }
 
     /// Adds an event. The text about its missing parts is already in [`Self::missing`].

@@ -7,8 +7,10 @@
 use std::collections::VecDeque;
 
 use fluxline_core::Moment;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event_id::EventId;
+use super::position::Position;
 
 /// The most memory of the sets of sources \[byte\]: with more than 1024 sources, fewer closed
 /// events are remembered.
@@ -34,7 +36,96 @@ pub(super) struct ClosedEvents {
     events_max: usize,
 }
 
+/// The difference of a closed event from the one before, which is short.
+#[derive(Serialize, Deserialize)]
+struct Step {
+    scope: i32,
+    generation: i32,
+    ordinal: i64,
+    closed_ns: i64,
+}
+
+impl Step {
+    fn from(before: ClosedEvent, next: ClosedEvent) -> Step {
+        let ClosedEvent { id: EventId { scope, position }, closed } = next;
+        let Position { generation, ordinal } = position;
+        Step {
+            scope: scope.wrapping_sub(before.id.scope) as i32,
+            generation: generation.wrapping_sub(before.id.position.generation) as i32,
+            ordinal: ordinal.wrapping_sub(before.id.position.ordinal) as i64,
+            closed_ns: closed.as_ns().wrapping_sub(before.closed.as_ns()) as i64,
+        }
+    }
+
+    fn behind(self, before: ClosedEvent) -> ClosedEvent {
+        let Position { generation, ordinal } = before.id.position;
+        let position = Position {
+            generation: generation.wrapping_add(self.generation as u32),
+            ordinal: ordinal.wrapping_add(self.ordinal as u64),
+        };
+        let scope = before.id.scope.wrapping_add(self.scope as u32);
+        let closed_ns = before.closed.as_ns().wrapping_add(self.closed_ns as u64);
+        ClosedEvent { id: EventId { scope, position }, closed: Moment::from_ns(closed_ns) }
+    }
+}
+
+const BEFORE_ALL: ClosedEvent = ClosedEvent {
+    id: EventId { scope: 0, position: Position { generation: 0, ordinal: 0 } },
+    closed: Moment::from_ns(0),
+};
+
+impl Serialize for ClosedEvents {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let ClosedEvents { events, sets, words, first, events_max } = self;
+        let before = std::iter::once(&BEFORE_ALL).chain(events);
+        let steps: Vec<Step> = before.zip(events).map(|its| Step::from(*its.0, *its.1)).collect();
+        // Neighbours have nearly the same sources.
+        let none = std::iter::repeat_n(&0, *words);
+        let sets: Vec<u64> = none.chain(sets).zip(sets).map(|its| its.0 ^ its.1).collect();
+        (words, first, events_max, steps, sets).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClosedEvents {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ClosedEvents, D::Error> {
+        type Saved = (usize, u32, usize, Vec<Step>, VecDeque<u64>);
+        let (words, first, events_max, steps, mut sets) = Saved::deserialize(from)?;
+        for at in words..sets.len() {
+            sets[at] ^= sets[at - words];
+        }
+        let steps = steps.into_iter().scan(BEFORE_ALL, |before, step| {
+            *before = step.behind(*before);
+            Some(*before)
+        });
+        Ok(ClosedEvents { events: steps.collect(), sets, words, first, events_max })
+    }
+}
+
 impl ClosedEvents {
+    /// Returns true when it remembers `events_max` events of these sources.
+    pub(super) fn is_sound(&self, events_max: usize, sources: u32) -> bool {
+        let has_sets = self.events.len().checked_mul(self.words) == Some(self.sets.len());
+        let ids = self.events.iter().map(|its| its.id);
+        let known = |id: EventId| id.source().is_none_or(|source| source < sources);
+        self.words.is_power_of_two()
+            && self.words <= (sources as usize).div_ceil(64).next_power_of_two().max(1)
+            && self.events_max == events_max.max(1)
+            && self.events.len() <= self.events_max
+            && has_sets
+            && ids.into_iter().all(known)
+    }
+
+    /// Returns the number of events to remember.
+    pub(super) fn events_max(&self) -> usize {
+        self.events_max
+    }
+
+    /// Returns the events with their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (EventId, u32)> {
+        let numbers = (0..self.events.len()).map(|at| self.first.wrapping_add(at as u32));
+        self.events.iter().map(|its| its.id).zip(numbers)
+    }
+
     /// Makes a memory of at most `events_max` events.
     pub(super) fn new(events_max: usize) -> ClosedEvents {
         let events_max = events_max.max(1);

@@ -3,6 +3,8 @@
 //! A source that has passed the event without a loss around it sent nothing for it, which does not
 //! count as a loss. A source that is rarely in events, or that was idle, is missed only with proof.
 
+use serde::{Deserialize, Serialize};
+
 use super::batch::ClosedEvent;
 use super::config::{Expectation, Mode, Scope};
 use super::event_id::SCOPE_ALL;
@@ -27,7 +29,7 @@ pub(super) enum Why {
 }
 
 /// A source of which an event lacks something.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Lacking {
     source: u32,
     /// `None`: parts of its fragment.

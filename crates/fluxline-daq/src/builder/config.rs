@@ -7,11 +7,12 @@ use super::growth::with_growth;
 
 /// The rule by which packets become events, the times at which events close, and the limits of
 /// memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuilderConfig {
     /// The rule by which packets belong to one event.
     pub mode: Mode,
     /// The sources that an event must have; applies to [`Scope::Global`] and windows only.
+    #[serde(with = "SavedExpectation")]
     pub expectation: Expectation,
     /// Time for which a source may be silent before events go on without it.
     pub time_out: Span,
@@ -93,7 +94,7 @@ impl Default for BuilderConfig {
 }
 
 /// The rule by which packets belong to one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// Each packet is an event.
     Packet,
@@ -111,7 +112,7 @@ pub enum Mode {
 }
 
 /// The sources whose keys mean the same event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
     /// Packets of all sources with one key are one event, with one fragment per source.
     Global,
@@ -137,6 +138,15 @@ pub enum Expectation {
     /// The sources with these labels. Others are waited for while they send, and are not missed.
     Sources(Vec<String>),
     /// All sources that have sent anything so far; a new source joins.
+    Joined,
+}
+
+/// The expectation in a saved state; experiments write it in words.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Expectation")]
+pub(super) enum SavedExpectation {
+    Count(u32),
+    Sources(Vec<String>),
     Joined,
 }
 

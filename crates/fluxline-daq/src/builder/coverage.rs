@@ -4,9 +4,10 @@
 //! a list of byte ranges does not. Both keep their memory from event to event.
 
 use fluxline_packet::Part;
+use serde::{Deserialize, Serialize};
 
 /// The way in which the parts of a fragment are named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Shape {
     /// The fragment is one packet.
     #[default]
@@ -31,7 +32,7 @@ pub(super) enum Meets {
 }
 
 /// The parts of one fragment that came.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Coverage {
     shape: Shape,
     /// Number of packets or bytes that came.
@@ -182,6 +183,21 @@ impl Coverage {
                     }
                     at = end;
                 }
+            }
+        }
+    }
+
+    /// Returns true when its tables fit its shape.
+    pub(super) fn has_tables(&self) -> bool {
+        match self.shape {
+            Shape::Whole | Shape::Stream => true,
+            Shape::Index { count } => self.words.len() == count.div_ceil(64) as usize,
+            Shape::Bytes { total } => {
+                let is_ordered = self.ranges.is_sorted_by(|before, next| before.1 < next.0);
+                let has_bytes = |range: &(u64, u64)| range.0 < range.1 && range.1 <= total;
+                is_ordered
+                    && self.ranges.iter().all(has_bytes)
+                    && self.ranges.iter().map(|range| range.1 - range.0).sum::<u64>() == self.have
             }
         }
     }

@@ -1,9 +1,11 @@
 //! The identity of an event: its position, and its source if only one has it.
 
+use serde::{Deserialize, Serialize};
+
 use super::position::Position;
 
 /// The identity of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct EventId {
     /// The source, or [`SCOPE_ALL`].
     pub(super) scope: u32,

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 use super::position::Position;
 
@@ -19,7 +20,7 @@ const LOST_MAX: usize = 256;
 const STEPS: usize = 16;
 
 /// Missing packet numbers, and the positions between which they were sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Gap {
     first: u64,
     last: u64,
@@ -57,7 +58,7 @@ pub(super) struct Neighbours {
 }
 
 /// The gaps of one packet counter.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Gaps {
     open: VecDeque<Gap>,
     lost: VecDeque<Gap>,
@@ -178,7 +179,7 @@ impl Gaps {
 
 /// The highest positions of a source without a packet counter, and the times at which it reached
 /// them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Steps {
     ring: VecDeque<(Moment, Position)>,
     highest: Position,

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 use super::position::{Position, RawKey};
 use super::timeline::Timeline;
@@ -15,7 +16,7 @@ use super::timeline::Timeline;
 /// Most generations that are known; a source can be this far behind.
 const GENERATIONS_MAX: usize = 8;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Generation {
     number: u32,
     timeline: Timeline,
@@ -24,7 +25,7 @@ struct Generation {
 }
 
 /// The newest generations, oldest first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Generations {
     list: VecDeque<Generation>,
 }

@@ -5,11 +5,12 @@
 //! no source silent. The position holds events back where inputs are read on demand.
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 use super::Position;
 use crate::times::Times;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Input {
     /// Everything that arrived before this time was taken.
     clock: Moment,
@@ -22,7 +23,7 @@ struct Input {
 }
 
 /// The way in which an input is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum OnDemand {
     /// In the order in which its packets come.
     #[default]
@@ -46,7 +47,7 @@ impl Input {
 }
 
 /// The clocks of all inputs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Inputs {
     list: Vec<Input>,
     /// Packets with a position, of inputs that are read on demand.
@@ -56,6 +57,13 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Returns true when the number of packets to wait for is that of the open inputs.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut counted = self.clone();
+        counted.count_waiting();
+        counted.wait_packets == self.wait_packets
+    }
+
     /// Takes a packet of input `input` that arrived at `arrival`; returns the input's clock.
     #[inline]
     pub(super) fn take(&mut self, input: u16, arrival: Moment) -> Moment {

@@ -10,6 +10,8 @@
 //! An event that lacks an idle source, or any event just after a source has joined, stays open for
 //! at least the lateness.
 
+use serde::{Deserialize, Serialize};
+
 use super::closing::Why;
 use super::config::{BuilderConfig, Mode, Scope};
 use super::event_id::{EventId, SCOPE_ALL};
@@ -19,7 +21,7 @@ use super::summary::SourceState;
 use super::{Builder, Moment, Position, Span};
 
 /// The source for which the lowest event waits; other sources are not checked until it moves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Blocker {
     slot: u32,
     /// `None`: it does not wait for a sending source.
@@ -29,7 +31,7 @@ pub(super) struct Blocker {
 }
 
 /// The limits at which memory runs short.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Pressed {
     events: u32,
     bytes: u64,

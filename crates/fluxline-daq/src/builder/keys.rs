@@ -6,8 +6,10 @@
 
 use fluxline_core::Moment;
 use hashbrown::HashMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::closed::{ClosedEvent, ClosedEvents};
+use super::config::BuilderConfig;
 use super::event_id::{EventId, SCOPE_ALL};
 use super::near::NearBuilder;
 use super::position::Position;
@@ -29,7 +31,7 @@ const OPEN_USUAL: usize = 4096;
 const FORGOTTEN: usize = 8;
 
 /// The positions of one scope that are not remembered.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Floor {
     below: Option<Position>,
     forgotten: [Position; FORGOTTEN],
@@ -55,7 +57,50 @@ pub(super) struct Keys {
     shared_floor: Floor,
 }
 
+/// Returns the number of closed keys to remember.
+pub(super) fn closed_keys_max(config: &BuilderConfig, is_keyed: bool) -> usize {
+    if is_keyed { config.closed_keys_max as usize } else { 1 }
+}
+
+impl Serialize for Keys {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        // The table follows from the closed and the open events.
+        let Keys { map: _, closed, floors, shared_floor } = self;
+        (closed, floors, shared_floor).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Keys, D::Error> {
+        let (closed, floors, shared_floor) = Deserialize::deserialize(from)?;
+        Ok(Keys { map: HashMap::default(), closed, floors, shared_floor })
+    }
+}
+
 impl Keys {
+    /// Returns true when it remembers `closed_max` keys of these sources.
+    pub(super) fn is_sound(&self, closed_max: usize, sources: u32) -> bool {
+        self.floors.len() <= sources as usize && self.closed.is_sound(closed_max, sources)
+    }
+
+    /// Fills the table after the other parts were read; false if a key is there twice.
+    pub(super) fn relink(&mut self, open: impl Iterator<Item = (EventId, u32)>) -> bool {
+        let room = self.closed.events_max().saturating_add(OPEN_USUAL);
+        self.map = HashMap::with_capacity_and_hasher(room, NearBuilder::default());
+        let closed = self.closed.numbered().map(|(id, number)| (id, KeyState::Closed(number)));
+        let open = open.map(|(id, slot)| (id, KeyState::Open(slot)));
+        closed.chain(open).all(|(id, state)| self.map.insert(id, state).is_none())
+    }
+
+    /// Returns all state in words, in an order that depends on nothing but the state.
+    #[cfg(test)]
+    pub(super) fn in_words(&self) -> String {
+        let Keys { map, closed, floors, shared_floor } = self;
+        let mut rows: Vec<String> = map.iter().map(|row| format!("{row:?}")).collect();
+        rows.sort();
+        format!("{rows:?} {closed:?} {floors:?} {shared_floor:?}")
+    }
+
     /// Makes a memory of `closed_max` closed keys.
     pub(super) fn new(closed_max: usize) -> Keys {
         Keys {

@@ -4,13 +4,15 @@
 
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
+
 use super::coverage::Coverage;
 
 /// The longest text for one event \[byte\]; a longer one is cut, and ends with "…".
 const TEXT_BYTES_MAX: usize = 512;
 
 /// The reason why an event lacks a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reason {
     /// It sent nothing, although the experiment requires it.
     SentNothing,

@@ -3,24 +3,32 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use serde::{Deserialize, Serialize};
+
 use super::event_id::SCOPE_ALL;
 use super::position::Position;
 
 /// An open event in its lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) position: Position,
     pub(super) slot: u32,
 }
 
 /// The lanes of all scopes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lanes {
     shared: BinaryHeap<Reverse<Head>>,
     of_sources: Vec<BinaryHeap<Reverse<Head>>>,
 }
 
 impl Lanes {
+    /// Returns true when its events are in slots below `slots`, and its sources below `sources`.
+    pub(super) fn is_sound(&self, slots: u32, sources: u32) -> bool {
+        let heads = self.shared.iter().chain(self.of_sources.iter().flatten());
+        self.of_sources.len() <= sources as usize && heads.into_iter().all(|its| its.0.slot < slots)
+    }
+
     /// Adds an event that was opened.
     pub(super) fn push(&mut self, scope: u32, head: Head) {
         if scope == SCOPE_ALL {

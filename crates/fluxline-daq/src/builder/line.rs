@@ -6,6 +6,7 @@
 //! whole run. Its packet is placed, but the next packet decides if the source really moved there.
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 use super::frontier::{Gaps, Neighbours, Steps};
 use super::generations::{Generations, Now};
@@ -54,7 +55,7 @@ pub(super) struct Located {
 }
 
 /// A position that the next packet must confirm.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Suspect {
     pub(super) position: Position,
     /// It is in another generation than the packet before.
@@ -62,7 +63,7 @@ pub(super) struct Suspect {
 }
 
 /// One packet counter of a source; the packets without a counter are one, too.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Line {
     /// The class of packet types that share the counter; `None`: packets without a counter.
     pub(super) class: Option<u8>,

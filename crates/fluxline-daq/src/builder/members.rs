@@ -5,8 +5,9 @@
 //! events in a row for chance, and ended when its input ends. A later packet makes it live again.
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
-use super::config::Expectation;
+use super::config::{Expectation, SavedExpectation};
 use super::generations::Generations;
 use super::line::{Line, Located};
 use super::position::Position;
@@ -20,7 +21,7 @@ const MISS_CHANCE_MIN: f64 = 0.01;
 const USUAL_SHARE: f64 = 0.9;
 
 /// The position of a source when it fell silent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) position: Position,
     pub(super) class: Option<u8>,
@@ -29,14 +30,14 @@ pub(super) struct Left {
 }
 
 /// The first packet of a source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct First {
     pub(super) time: Moment,
     pub(super) position: Position,
 }
 
 /// Counts of a source's fragments, by event.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FragmentCounts {
     pub(super) on_time: u64,
     /// Packets that came after their event was closed.
@@ -49,7 +50,7 @@ pub(super) struct FragmentCounts {
 }
 
 /// One source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Member {
     pub(super) label: String,
     /// The experiment names it.
@@ -207,19 +208,32 @@ impl Member {
 }
 
 /// All sources that the builder knows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Members {
     list: Vec<Member>,
     /// The live sources, one bit each.
     live: Vec<u64>,
     /// Number of idle sources.
     idle: u32,
+    #[serde(with = "SavedExpectation")]
     expectation: Expectation,
 }
 
 impl Members {
     pub(super) fn new(expectation: Expectation) -> Members {
         Members { list: Vec::new(), live: Vec::new(), idle: 0, expectation }
+    }
+
+    /// Returns true when the sets of live and idle sources are those of the list.
+    pub(super) fn is_sound(&self, expectation: &Expectation) -> bool {
+        let state = |state| self.list.iter().filter(move |its| its.state == state);
+        let mut live = vec![0_u64; self.list.len().div_ceil(64)];
+        for number in (0..self.list.len()).filter(|at| self.list[*at].state == SourceState::Live) {
+            live[number / 64] |= 1 << (number % 64);
+        }
+        self.live == live
+            && self.idle as usize == state(SourceState::Idle).count()
+            && self.expectation == *expectation
     }
 
     /// Gives source `number` its label.

@@ -31,6 +31,7 @@ mod members;
 mod near;
 mod position;
 mod reports;
+mod saved;
 mod slab;
 mod store;
 mod summary;
@@ -41,6 +42,7 @@ mod watch;
 
 use fluxline_core::{Datagram, Moment, Span};
 use fluxline_packet::{Parsed, Part};
+use serde::{Deserialize, Serialize};
 
 use crate::counters::{BuilderCounters, SourceCounters};
 use crate::event::EventBatch;
@@ -62,6 +64,7 @@ pub use position::Position;
 use position::{Anchor, RawKey};
 use reports::Reports;
 pub use reports::{Report, Said};
+pub use saved::Unfit;
 use slab::Slab;
 pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 
@@ -70,7 +73,7 @@ pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 /// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source. Cost: at most one
 /// look-up and two copies per packet; nothing is allocated once the vectors have grown to the size
 /// of the events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Builder {
     config: BuilderConfig,
     time: RunTime,
@@ -89,7 +92,7 @@ pub struct Builder {
 }
 
 /// The time of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct RunTime {
     /// The latest time that was given.
     now: Moment,
@@ -104,7 +107,7 @@ struct RunTime {
 }
 
 /// The events under construction, and what decides when they close.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenEvents {
     slab: Slab,
     lanes: Lanes,
@@ -120,7 +123,7 @@ struct OpenEvents {
 }
 
 /// Changes that are reported to the user, and the measurements for them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Watch {
     reports: Reports,
     /// The newest generation whose beginning was reported.
@@ -129,7 +132,7 @@ struct Watch {
 }
 
 /// Memory of lists that are used again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Scratch {
     /// Sources of an event.
     sources: Vec<u32>,
@@ -157,7 +160,7 @@ impl Builder {
             members: Members::new(config.expectation.clone()),
             inputs: Inputs::default(),
             generations: Generations::default(),
-            keys: Keys::new(if keyed { config.closed_keys_max as usize } else { 1 }),
+            keys: Keys::new(keys::closed_keys_max(&config, keyed)),
             open: OpenEvents {
                 slab: Slab::new(with_growth(config.bytes_open_max)),
                 lanes: Lanes::default(),
@@ -285,6 +288,12 @@ impl Builder {
     #[must_use]
     pub fn take_batch(&mut self, spare: EventBatch) -> EventBatch {
         self.gathering.take(spare)
+    }
+
+    /// Returns its configuration.
+    #[must_use]
+    pub fn config(&self) -> &BuilderConfig {
+        &self.config
     }
 
     /// Returns the builder's counters.

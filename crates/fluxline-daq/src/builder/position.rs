@@ -1,7 +1,11 @@
 //! The position of an event in the order of events: its generation, and its key within.
 
+use serde::{Deserialize, Serialize};
+
 /// A place in the order of events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Position {
     /// Number of times that keys began anew before, or the spill number that packets carry.
     pub generation: u32,
@@ -21,7 +25,7 @@ impl Position {
 
 /// The key at which ordinals begin: half the range below the first key of the run. So a key just
 /// before the first one, which may wrap below zero, has a smaller ordinal.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Anchor(Option<u64>);
 
 impl Anchor {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 /// Shortest time between two reports of one kind.
 const PERIOD: Span = Span::from_ms(1000);
@@ -10,7 +11,7 @@ const PERIOD: Span = Span::from_ms(1000);
 const WAITING_MAX: usize = 8;
 
 /// A change that a user should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// A source sent its first key while others were sending.
     Joined {
@@ -160,7 +161,7 @@ impl fmt::Display for Said {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Kind {
     waiting: Vec<Report>,
     more: u64,
@@ -168,7 +169,7 @@ struct Kind {
 }
 
 /// Reports that wait to be handed out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Reports {
     kinds: [Kind; KINDS],
 }

@@ -2,6 +2,8 @@
 //! the events were opened.
 
 use fluxline_core::Moment;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::coverage::Coverage;
 use super::event_id::{EventId, SCOPE_ALL};
@@ -14,14 +16,14 @@ use crate::event::PacketRow;
 const NONE: u32 = u32::MAX;
 
 /// The packets that one source sent for one event.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Fragment {
     pub(super) coverage: Coverage,
     pub(super) complete: bool,
 }
 
 /// One open event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OpenEvent {
     pub(super) id: EventId,
     /// The time at which it was opened.
@@ -33,6 +35,7 @@ pub(super) struct OpenEvent {
     pub(super) first: Moment,
     pub(super) last: Moment,
     pub(super) packets: Vec<PacketRow>,
+    #[serde(with = "crate::byte_strings")]
     pub(super) bytes: Vec<u8>,
     /// The sources that have a fragment; `fragments` has one at the same place.
     pub(super) sources: Vec<u32>,
@@ -69,7 +72,90 @@ pub(super) struct Slab {
     tail: u32,
 }
 
+impl Serialize for Slab {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        // Free slots have nothing but memory.
+        let Slab { slots, free, bare: _, memory_bytes: _, memory_bytes_max, head, tail } = self;
+        let mut is_free = vec![false; slots.len()];
+        free.iter().for_each(|slot| is_free[*slot as usize] = true);
+        let open = (0..).zip(slots).zip(is_free).filter(|its| !its.1).map(|its| its.0);
+        let open: Vec<(u32, &OpenEvent)> = open.collect();
+        (free, memory_bytes_max, head, tail, open).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Slab {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Slab, D::Error> {
+        type Saved = (Vec<u32>, u64, u32, u32, Vec<(u32, OpenEvent)>);
+        let (free, memory_bytes_max, head, tail, open) = Saved::deserialize(from)?;
+        let count = free.len() + open.len();
+        let mut is_seen = vec![false; count];
+        for slot in free.iter().chain(open.iter().map(|its| &its.0)) {
+            let is_new =
+                is_seen.get_mut(*slot as usize).is_some_and(|is| !std::mem::replace(is, true));
+            if !is_new {
+                return Err(D::Error::custom("a slot that is open and free"));
+            }
+        }
+        let mut slots = Vec::new();
+        slots.resize_with(count, OpenEvent::empty);
+        open.into_iter().for_each(|(slot, event)| slots[slot as usize] = event);
+        let (bare, memory_bytes) = (free.len(), slots.iter().map(OpenEvent::memory_bytes).sum());
+        Ok(Slab { slots, free, bare, memory_bytes, memory_bytes_max, head, tail })
+    }
+}
+
 impl Slab {
+    /// Returns true when its open events are in one chain, and each is sound: their sources are
+    /// below `sources`, and none was opened after packet number `packets`.
+    pub(super) fn is_sound(&self, sources: u32, packets: u64) -> bool {
+        let (mut at, mut before, mut count) = (self.head, NONE, 0);
+        while let Some(event) = self.slots.get(at as usize) {
+            let is_next = event.previous == before && event.is_sound(sources, packets);
+            // Open events are not free: they have sources.
+            if !is_next || count >= self.open_count() {
+                return false;
+            }
+            (before, at, count) = (at, event.next, count + 1);
+        }
+        at == NONE && self.tail == before && count == self.open_count()
+    }
+
+    /// Returns all state in words, except memory that is kept for later.
+    #[cfg(test)]
+    pub(super) fn in_words(&self) -> String {
+        let Slab { slots, free, bare: _, memory_bytes: _, memory_bytes_max, head, tail } = self;
+        let open: Vec<_> =
+            (0..).zip(slots).filter(|its: &(u32, _)| !free.contains(&its.0)).collect();
+        format!("{open:?} {free:?} {memory_bytes_max} {head} {tail}")
+    }
+
+    /// Returns the number of slots.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Returns true when `slot` has an event.
+    pub(super) fn is_open(&self, slot: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|event| !event.sources.is_empty())
+    }
+
+    /// Returns the open events and their slots.
+    pub(super) fn open_events(&self) -> impl Iterator<Item = (EventId, u32)> {
+        let open = (0..).zip(&self.slots).filter(|its| !its.1.sources.is_empty());
+        open.map(|(slot, event)| (event.id, slot))
+    }
+
+    /// Returns the cost of all open events \[byte\].
+    pub(super) fn cost(&self) -> u64 {
+        self.slots.iter().fold(0, |sum, event| event.cost.wrapping_add(sum))
+    }
+
+    /// Sets the memory that slots keep together \[byte\].
+    pub(super) fn set_memory_max(&mut self, bytes: u64) {
+        self.memory_bytes_max = bytes;
+    }
+
     /// Makes slots that keep at most `memory_bytes_max` of memory together, unless open events need
     /// more.
     pub(super) fn new(memory_bytes_max: u64) -> Slab {
@@ -216,6 +302,20 @@ impl OpenEvent {
             previous: NONE,
             next: NONE,
         }
+    }
+
+    fn is_sound(&self, sources: u32, packets: u64) -> bool {
+        let known = |source: &u32| *source < sources;
+        let bytes: u64 = self.packets.iter().map(|row| u64::from(row.bytes)).sum();
+        let id = self.id.source().is_none_or(|source| known(&source));
+        let has_bytes = bytes == self.bytes.len() as u64;
+        let fragments = !self.sources.is_empty() && self.sources.len() <= self.fragments.len();
+        let words = (sources as usize).div_ceil(64);
+        (id && has_bytes && fragments)
+            && (self.opened_by <= packets && self.whole.len() <= words)
+            && self.sources.iter().all(known)
+            && self.packets.iter().all(|row| known(&row.source))
+            && self.fragments.iter().all(|its| its.coverage.has_tables())
     }
 
     fn clear(&mut self) {

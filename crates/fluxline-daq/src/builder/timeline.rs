@@ -5,6 +5,7 @@
 //! others sent this key nearest in time.
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 use super::position::RawKey;
 
@@ -13,14 +14,14 @@ const SAMPLES: usize = 32;
 /// The first distance between samples.
 const SPACING: Span = Span::from_ms(10);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Sample {
     time: Moment,
     ordinal: u64,
 }
 
 /// The times at which the keys of a generation were first seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Timeline {
     samples: Vec<Sample>,
     spacing: Span,

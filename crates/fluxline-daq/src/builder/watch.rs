@@ -2,6 +2,7 @@
 //! small; and the summary of all sources at the end.
 
 use fluxline_core::{Moment, Span};
+use serde::{Deserialize, Serialize};
 
 use super::Builder;
 use super::config::{Expectation, Mode};
@@ -19,7 +20,7 @@ const OFF_BY_SHARE: u64 = 8;
 const RATE_PERIOD: Span = Span::from_ms(1000);
 
 /// The rate of stored bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rate {
     since: Moment,
     bytes_before: u64,

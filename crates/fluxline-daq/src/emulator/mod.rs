@@ -74,7 +74,7 @@ pub struct Faults {
     pub duplicate: f64,
     /// It is sent after some of its successors.
     pub reorder: f64,
-    /// The largest number of successors that go first; 0 stands for 4.
+    /// The largest number of successors that go first; 0 means 4.
     pub reorder_distance: u32,
     /// One bit of it is flipped.
     pub corrupt: f64,

@@ -272,7 +272,7 @@ impl Experiment {
         }
         let known: Vec<String> = self.nodes.keys().map(|name| format!("`{name}`")).collect();
         Err(format!(
-            "--node {name}: the experiment has no node of that name; write {} or `{BUILDER}`.",
+            "--node {name}: the experiment has no node of that name; write {} or `{BUILDER}`",
             known.join(", ")
         ))
     }

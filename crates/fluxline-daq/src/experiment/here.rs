@@ -7,12 +7,12 @@ use fluxline_packet::{Description, nearest};
 
 use super::problem::Problem;
 use super::{Experiment, Source};
-use crate::filter::{FilterInput, KeepExpression};
+use crate::filter::{EventExpression, FilterInput};
 use crate::formats;
 
-/// Returns the sentence on a mistake in the expression of the filter.
-pub fn keep_sentence(error: &str) -> String {
-    format!("[filter] keep, {}.", error.trim_end_matches('.'))
+/// Returns the sentence on a mistake in an expression of the filter, by its key.
+pub fn filter_sentence(key: &str, error: &str) -> String {
+    format!("[filter] {key}, {}.", error.trim_end_matches('.'))
 }
 
 /// An address that a source listens on.
@@ -32,9 +32,13 @@ impl Experiment {
         self.check_filter()
     }
 
-    /// Checks the expression of the filter against the descriptions.
+    /// Checks the expressions of the filter against the descriptions.
     fn check_filter(&self) -> Result<(), Problem> {
-        let Some(keep) = &self.filter.keep else { return Ok(()) };
+        let all = [("keep", &self.filter.keep), ("mark", &self.filter.mark)];
+        let expressions = || all.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?)));
+        if expressions().next().is_none() {
+            return Ok(());
+        }
         let formats = self.sources.iter().map(|of| formats::load(&of.format, &of.parameters));
         // A fault in a description is reported with its own lines later.
         let Ok(formats) = formats.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
@@ -42,8 +46,12 @@ impl Experiment {
         let inputs: Vec<_> = pairs
             .map(|(of, format)| FilterInput { name: &of.name, description: &format.description })
             .collect();
-        let checked = KeepExpression::compile(keep, &inputs);
-        checked.map(drop).map_err(|error| Problem::at("filter.keep", keep_sentence(&error)))
+        for (key, text) in expressions() {
+            EventExpression::compile(text, &inputs).map_err(|error| {
+                Problem::at(format!("filter.{key}"), filter_sentence(key, &error))
+            })?;
+        }
+        Ok(())
     }
 
     fn check_cores(&self, cores: &[usize]) -> Result<(), Problem> {
@@ -58,7 +66,7 @@ impl Experiment {
             };
             let key = path.rsplit('.').next().unwrap_or_default();
             let text = format!(
-                "{key} = {core}: there is no such core for this program; write {} or leave it out.",
+                "{key} = {core}: this program may not use core {core}; write {} or leave it out.",
                 list_of(cores)
             );
             return Err(Problem::at(path, text));

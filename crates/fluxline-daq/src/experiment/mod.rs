@@ -21,11 +21,11 @@ pub use accept::{
 pub use check::check_seconds;
 pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, check_node_name};
 pub use file_list::FileList;
-pub use here::keep_sentence;
+pub use here::filter_sentence;
 pub use model::*;
 pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
-pub use sink::{KafkaSink, Sink, check_brokers, check_topic};
+pub use sink::{KafkaSink, Sink, SinkSchema, check_brokers, check_topic};
 
 use std::path::Path;
 
@@ -89,7 +89,7 @@ impl Experiment {
         check_seconds("seconds", self.seconds).map_err(|text| Problem::at("seconds", text))?;
         check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;
         if self.sources.is_empty() {
-            let text = "there is no source; write a [[source]] table with a `format` and one of \
+            let text = "the experiment has no source; write a [[source]] table with a `format` and one of \
                         `udp`, `shm`, `roce`, `pcap`, `raw`, `program`, `emulator`.";
             return Err(Problem::at("", text));
         }

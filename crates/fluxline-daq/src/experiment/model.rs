@@ -68,6 +68,8 @@ pub struct Filter {
     /// An expression over the event and the fields of its packets; events for which it is false are
     /// not recorded.
     pub keep: Option<String>,
+    /// An expression over the kept events; those for which it is true are marked in `missing`.
+    pub mark: Option<String>,
 }
 
 /// A source of packets: one link, one description.

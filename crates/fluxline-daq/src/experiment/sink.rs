@@ -23,6 +23,15 @@ pub struct KafkaSink {
     pub brokers: String,
     /// The topic.
     pub topic: String,
+    /// The form of the records.
+    #[serde(default)]
+    pub schema: SinkSchema,
+    /// With `schema = "ess"`: the topic of the messages of start and stop; default: `topic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_topic: Option<String>,
+    /// With `schema = "ess"`: the file writer that should write the run; default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_id: Option<String>,
     /// The file with settings of the connection, such as TLS and passwords; relative to the
     /// experiment file's folder.
     pub settings_file: Option<PathBuf>,
@@ -44,6 +53,17 @@ pub struct KafkaSink {
     pub run_id: Option<String>,
 }
 
+/// The form of the records in a topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SinkSchema {
+    /// Arrow IPC streams with the rows of the files.
+    #[default]
+    Arrow,
+    /// Messages of the European Spallation Source, as the packet descriptions map them.
+    Ess,
+}
+
 /// Parts of the names of settings whose values are secrets.
 const SECRETS: [&str; 6] = ["password", "secret", ".pem", "oauthbearer.config", "private", "token"];
 
@@ -60,6 +80,7 @@ impl KafkaSink {
     fn check(&self) -> Result<(), Problem> {
         check_brokers(&self.brokers).map_err(|text| Problem::at("brokers", text))?;
         check_topic(&self.topic).map_err(|text| Problem::at("topic", text))?;
+        self.check_schema()?;
         check_settings(&self.settings).map_err(|text| Problem::at("settings", text))?;
         if !(1 << 10..=1 << 30).contains(&self.record_bytes) {
             let text = format!("record-bytes = {}; write 1024 to 1073741824.", self.record_bytes);
@@ -78,6 +99,22 @@ impl KafkaSink {
                 self.delivery_timeout_ms
             );
             return Err(Problem::at("delivery-timeout-ms", text));
+        }
+        Ok(())
+    }
+
+    /// Checks the keys of the ESS schemas.
+    fn check_schema(&self) -> Result<(), Problem> {
+        let keys = [("run-topic", &self.run_topic), ("service-id", &self.service_id)];
+        if self.schema != SinkSchema::Ess
+            && let Some((key, _)) = keys.iter().find(|(_, value)| value.is_some())
+        {
+            let text =
+                format!("{key} belongs to schema = \"ess\"; add that line, or remove {key}.");
+            return Err(Problem::at(*key, text));
+        }
+        if let Some(topic) = &self.run_topic {
+            check_topic(topic).map_err(|text| Problem::at("run-topic", text))?;
         }
         Ok(())
     }
@@ -155,6 +192,13 @@ mod tests {
             ("brokers = \"a:1\"\ntopic = \"x y\"", "topic `x y`"),
             ("brokers = \"a:1\"\ntopic = \"..\"", "topic `..`"),
             ("brokers = \"a:1\"\ntopic = \"x\"\nrecord-bytes = 7", "record-bytes = 7"),
+            ("brokers = \"a:1\"\ntopic = \"x\"\nrun-topic = \"y\"", "schema = \"ess\""),
+            ("brokers = \"a:1\"\ntopic = \"x\"\nservice-id = \"y\"", "schema = \"ess\""),
+            (
+                "brokers = \"a:1\"\ntopic = \"x\"\nschema = \"ess\"\nrun-topic = \"y z\"",
+                "topic `y z`",
+            ),
+            ("brokers = \"a:1\"\ntopic = \"x\"\nschema = \"es\"", "schema"),
             ("brokers = \"a:1\"\ntopic = \"x\"\nmemory-bytes = 7", "memory-bytes = 7"),
             ("brokers = \"a:1\"\ntopic = \"x\"\ndelivery-timeout-ms = 1", "write 100 to"),
             ("brokers = \"a:1\"\ntopic = \"x\"\nrun-id = \"a\"", "run-id"),

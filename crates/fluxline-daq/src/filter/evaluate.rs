@@ -8,24 +8,24 @@ use super::names::{Aggregate, EventName, PacketName};
 use super::sum::Sum;
 use super::sweep::{self, Packed};
 use super::value::{NO_TEXT, Value};
-use super::{KeepExpression, KnownSource};
+use super::{EventExpression, KnownSource};
 use crate::event::{EventView, PacketRow};
 
 /// Returns true when the expression is true for the event.
-pub(super) fn keeps(keep: &KeepExpression, event: &EventView<'_>) -> bool {
-    let scope = EventScope { keep, event };
-    scope.value(&keep.compiled.root).is_true()
+pub(super) fn is_true(of: &EventExpression, event: &EventView<'_>) -> bool {
+    let scope = EventScope { of, event };
+    scope.value(&of.compiled.root).is_true()
 }
 
 /// An event.
 struct EventScope<'a> {
-    keep: &'a KeepExpression,
+    of: &'a EventExpression,
     event: &'a EventView<'a>,
 }
 
 impl<'a> EventScope<'a> {
     fn compiled(&self) -> &'a Compiled {
-        &self.keep.compiled
+        &self.of.compiled
     }
 
     fn value(&self, expression: &Expression) -> Value {
@@ -70,7 +70,7 @@ impl<'a> EventScope<'a> {
         let mut sources = Vec::new();
         let inputs = &self.compiled().inputs;
         for (row, bytes) in self.event.each_packet() {
-            let known = self.keep.sources.get(row.source as usize).copied();
+            let known = self.of.sources.get(row.source as usize).copied();
             let known = known.unwrap_or(KnownSource { input: u16::MAX, label: NO_TEXT });
             let input = inputs.get(usize::from(known.input));
             let plan = input.and_then(|input| input.types.get(usize::from(row.packet_type)));

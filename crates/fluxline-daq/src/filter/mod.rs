@@ -1,4 +1,4 @@
-//! Filters as expressions: `[filter] keep` of an experiment, compiled and evaluated per event.
+//! Filters as expressions: `keep` and `mark` of `[filter]`, compiled and evaluated per event.
 //!
 //! ```text
 //!   keep = "event.complete && count(max(adc) > 300) >= 2"
@@ -28,9 +28,9 @@ use crate::event::EventView;
 
 use compile::Compiled;
 
-/// A compiled filter expression.
+/// A compiled expression over an event and its packets.
 #[derive(Clone, Debug)]
-pub struct KeepExpression {
+pub struct EventExpression {
     compiled: Compiled,
     /// The input of each source and its label's number among the texts, by source number.
     sources: Vec<KnownSource>,
@@ -43,14 +43,14 @@ struct KnownSource {
     label: u32,
 }
 
-impl KeepExpression {
+impl EventExpression {
     /// Compiles an expression over the packets of these inputs, numbered in this order.
     ///
     /// # Errors
     /// One sentence: the mistake, its place in the text, and the nearest known name.
-    pub fn compile(text: &str, inputs: &[FilterInput<'_>]) -> Result<KeepExpression, String> {
+    pub fn compile(text: &str, inputs: &[FilterInput<'_>]) -> Result<EventExpression, String> {
         let compiled = compile::compile(text, inputs)?;
-        Ok(KeepExpression { compiled, sources: Vec::new() })
+        Ok(EventExpression { compiled, sources: Vec::new() })
     }
 
     /// Adds source number `number` with its input and label. Packets of unknown sources have no
@@ -64,12 +64,12 @@ impl KeepExpression {
         self.sources[place] = KnownSource { input, label: self.compiled.text_number(label) };
     }
 
-    /// Returns true when the event is to be kept.
+    /// Returns true when the expression is true for the event.
     ///
     /// Cost: one pass over the packets for each aggregate, and over their samples where the
     /// aggregate uses one; no allocation where all fields are at fixed places.
     #[must_use]
-    pub fn keeps(&self, event: &EventView<'_>) -> bool {
-        evaluate::keeps(self, event)
+    pub fn is_true(&self, event: &EventView<'_>) -> bool {
+        evaluate::is_true(self, event)
     }
 }

@@ -46,10 +46,10 @@ fn description() -> Description {
     Description::load("board.toml", BOARD, &BTreeMap::new()).expect("a description")
 }
 
-fn compile(text: &str) -> Result<KeepExpression, String> {
+fn compile(text: &str) -> Result<EventExpression, String> {
     let description = description();
     let mut keep =
-        KeepExpression::compile(text, &[FilterInput { name: "tpc", description: &description }])?;
+        EventExpression::compile(text, &[FilterInput { name: "tpc", description: &description }])?;
     for board in 0..4 {
         keep.add_source(board, 0, &format!("board={board}"));
     }
@@ -112,7 +112,7 @@ fn wave(board: u8, samples: &[i16]) -> Wave {
 
 fn keeps(text: &str, batch: &EventBatch) -> bool {
     let keep = compile(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    keep.keeps(&batch.views().next().expect("an event"))
+    keep.is_true(&batch.views().next().expect("an event"))
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn any_text_is_an_expression_or_an_error_and_never_a_panic() {
             .collect::<Vec<_>>()
             .join(if random.below(2) == 0 { " " } else { "" });
         if let Ok(keep) = compile(&text) {
-            let _ = keep.keeps(&batch.views().next().expect("an event"));
+            let _ = keep.is_true(&batch.views().next().expect("an event"));
         }
     }
 }

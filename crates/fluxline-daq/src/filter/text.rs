@@ -4,7 +4,7 @@
 //! (`fluxline_packet::expression`). Beyond them there are negative numbers, floats, texts in
 //! quotes, names with a point, and aggregates.
 
-use fluxline_packet::expression::Binary;
+use fluxline_packet::expression::{Binary, leading_symbol};
 
 use super::value::Value;
 
@@ -70,36 +70,9 @@ impl Token {
 
     fn operator(&self) -> Option<Binary> {
         let Token::Symbol(symbol) = self else { return None };
-        OPERATORS.into_iter().find(|operator| operator.symbol() == *symbol)
+        Binary::of_symbol(symbol)
     }
 }
-
-const OPERATORS: [Binary; 18] = [
-    Binary::Add,
-    Binary::Subtract,
-    Binary::Multiply,
-    Binary::Divide,
-    Binary::Remainder,
-    Binary::And,
-    Binary::Or,
-    Binary::ExclusiveOr,
-    Binary::ShiftLeft,
-    Binary::ShiftRight,
-    Binary::Equal,
-    Binary::NotEqual,
-    Binary::Less,
-    Binary::LessOrEqual,
-    Binary::Greater,
-    Binary::GreaterOrEqual,
-    Binary::BothTrue,
-    Binary::AnyTrue,
-];
-
-/// Symbols, the longer ones first.
-const SYMBOLS: [&str; 23] = [
-    "<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "&", "|", "^", "<",
-    ">", "!", "(", ")", ",", "=",
-];
 
 /// Parses an expression.
 ///
@@ -259,8 +232,7 @@ impl Parser<'_> {
     }
 
     fn symbol(&mut self, rest: &str) -> Result<usize, String> {
-        let found = SYMBOLS.into_iter().find(|symbol| rest.starts_with(symbol));
-        let symbol = found.ok_or_else(|| {
+        let symbol = leading_symbol(rest).ok_or_else(|| {
             let first = rest.chars().next().unwrap_or(' ');
             self.error(format_args!("`{}` has no meaning here", first.escape_debug()))
         })?;

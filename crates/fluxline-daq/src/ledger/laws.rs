@@ -180,7 +180,14 @@ pub const LAWS: &[Law] = &[
     Law {
         name: "handed to the sink = acknowledged + waiting + each named reason why not",
         left: &["sink.offered"],
-        right: &["sink.acked", "sink.queued", "sink.refused", "sink.timed_out", "sink.left_out"],
+        right: &[
+            "sink.acked",
+            "sink.queued",
+            "sink.refused",
+            "sink.timed_out",
+            "sink.left_out",
+            "sink.unmapped",
+        ],
         needs: Needs::Sink,
     },
 ];

@@ -212,10 +212,14 @@ impl Ledger {
             0 => String::new(),
             count => format!(", failed on {count} (kept)"),
         };
+        let marked = match filter.events_marked {
+            0 => String::new(),
+            count => format!(", marked {count}"),
+        };
         match filter.events_kept + filter.events_filtered + filter.events_undecided {
             0 => String::new(),
             _ => format!(
-                "; the filter kept {}, rejected {}{undecided}",
+                "; the filter kept {}, rejected {}{undecided}{marked}",
                 filter.events_kept, filter.events_filtered
             ),
         }
@@ -242,6 +246,8 @@ fn sink_sentence(sink: &SinkCounters) -> String {
         ("refused", sink.refused),
         ("timed out", sink.timed_out),
         ("left out", sink.left_out),
+        ("without a mapping", sink.unmapped),
+        ("values that do not fit", sink.misfits),
     ];
     let others = places.iter().filter(|place| place.1 > 0);
     let others: Vec<_> = others.map(|(name, count)| format!("{name} {count}")).collect();

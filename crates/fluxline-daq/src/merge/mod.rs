@@ -33,7 +33,7 @@ enum Next {
     Unknown,
     /// Its time of capture; without times, the zero moment.
     Packet(Moment),
-    /// There is none: the input has ended.
+    /// The input has ended.
     None,
 }
 

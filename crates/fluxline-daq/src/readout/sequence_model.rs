@@ -17,11 +17,11 @@ use crate::missing_range::MissingRange;
 /// The sensor's times in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Time {
-    /// There is none.
+    /// Packets have no time.
     None,
     /// It only grows.
     Grows,
-    /// There is none, but packets of another numbering have other content.
+    /// Packets have no time, but packets of another numbering have other content.
     Content,
     /// It grows by this step per packet, plus or minus a third.
     Steps(u64),

@@ -13,7 +13,7 @@ pub enum FolderError {
     #[error("{} cannot be made: its parent directory does not exist; make that first",
         .0.display())]
     ParentMissing(PathBuf),
-    /// There is no such file or folder.
+    /// The file or folder does not exist.
     #[error("{} is not there: give the path of a run folder, such as runs/0042", .0.display())]
     Missing(PathBuf),
     /// The user lacks the permission.

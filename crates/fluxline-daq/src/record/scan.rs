@@ -287,7 +287,7 @@ enum Found {
     End,
     /// A message that proves itself, and the file ends within its body.
     Cut,
-    /// There is no message that proves itself.
+    /// No message is provably intact.
     Broken,
 }
 

@@ -204,7 +204,7 @@ fn timestamp(dice: &mut Dice, draft: &mut Draft) {
         .push(format!("timestamp = {{ ticks = \"time\", unit = \"{unit}\", epoch = \"start\" }}"));
 }
 
-/// What tells sources apart; one time in eight it is the counter itself.
+/// Draws the source key; one time in eight it is the counter itself.
 fn source(dice: &mut Dice, draft: &mut Draft) {
     let source = match (dice.below(8), &draft.counter_field) {
         (0, Some(counter)) => format!("\"{counter}\""),

@@ -30,7 +30,7 @@ const OFTEN_WRAPPED_VALUES_MAX: u64 = 4096;
 /// Counters with more values are never made to wrap.
 const WRAPPED_VALUES_MAX: u64 = 1 << 16;
 
-/// How many different numbers a packet type's counter has.
+/// Returns how many different numbers a packet type's counter has.
 fn values_of(packet: &PacketType) -> u64 {
     packet.sequence.as_ref().map_or(u64::MAX, |s| (s.last / s.step).saturating_add(1))
 }
@@ -40,7 +40,7 @@ fn is_timed(packet: &PacketType) -> bool {
         && values_of(packet) <= 1 << 20
 }
 
-/// Whether the time stamp goes on for longer than the longest loss.
+/// Returns true if the time stamp wraps later than the longest loss.
 fn has_long_time(packet: &PacketType) -> bool {
     let step_ns = packet.sequence.as_ref().and_then(|sequence| sequence.timestamp_step_ns);
     let wrap_ns = packet.timestamp.as_ref().and_then(|stamp| stamp.wrap_ns);
@@ -93,7 +93,7 @@ fn config(dice: &mut Dice, packet: &PacketType, period_ns: u64) -> EmulatorConfi
     }
 }
 
-/// What must come out.
+/// The expected result.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Findings {
     sources: usize,
@@ -154,7 +154,7 @@ impl Findings {
     }
 }
 
-/// Which packets of which event were sent.
+/// The packets that were sent, by event.
 struct Sent {
     packets_per_event: u64,
     seen: BTreeMap<(u32, u64), BTreeSet<u64>>,

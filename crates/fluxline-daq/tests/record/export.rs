@@ -9,14 +9,16 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, UInt16Type};
 use fluxline_core::Moment;
-use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
+use fluxline_daq::event::{EventBatch, PacketRow};
 use fluxline_daq::record::{
-    Existing, ExportConfig, ExportError, ExportFormat, ExportJob, RawBytes, Recorder, RowsOf,
-    RunFolder, SourceLine, export,
+    Existing, ExportConfig, ExportError, ExportFormat, ExportJob, RawBytes, RowsOf, RunFolder,
+    export,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::samples::{files_of, record, small_batches};
+use crate::samples::{
+    begin_run_of_boards, complete_event, files_of, record, small_batches,
+};
 use crate::typed::arrays_run;
 
 /// A header of 8 bytes, an optional word, records of 4 bytes.
@@ -61,31 +63,11 @@ type = "i16"
 
 /// Two events of two packets of two boards; board 1 sends the optional word. Three hits each.
 fn toy_run(dir: &Path) -> PathBuf {
-    let folder = RunFolder::create_next(&dir.join("runs")).unwrap();
-    folder.write_format("toy", FORMAT).unwrap();
-    let path = folder.path().to_path_buf();
-    let mut recorder = Recorder::open(folder, files_of(1 << 20));
-    for source in 0..2 {
-        let (name, format) = (format!("board={source}"), "toy".to_owned());
-        let (parameters, details) = (BTreeMap::new(), serde_json::Map::new());
-        let line = SourceLine { source, name, format, parameters, port: None, details };
-        recorder.write_source(&line).unwrap();
-    }
+    let (mut recorder, path) = begin_run_of_boards(dir, "toy", FORMAT, 2);
     let time = Moment::from_ns(1_700_000_000_123_456_789);
     let mut batch = EventBatch::default();
     for event in 0..2u64 {
-        let status = EventStatus::Complete;
-        let (first, last, built) = (time, time, time);
-        let key = Some(100 + event);
-        batch.events.push(EventRow {
-            key,
-            status,
-            first,
-            last,
-            built,
-            packets: 2,
-            ..EventRow::default()
-        });
+        batch.events.push(complete_event(100 + event, time, 2));
         for board in 0..2u8 {
             let before = batch.bytes.len();
             batch.bytes.extend([0xF1, 0xF0, board, board, 0, 0, 1, event as u8]);

@@ -18,7 +18,7 @@ struct SmallDisk {
     disk: Disk,
     /// Free space \[byte\].
     left: usize,
-    /// Whether it confirms written bytes.
+    /// True if it confirms written bytes.
     confirms: bool,
 }
 

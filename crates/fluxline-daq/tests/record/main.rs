@@ -1,4 +1,4 @@
-//! What a recorded run survives: every test's file names the misfortune.
+//! Misfortunes that a recorded run survives: each test file names one.
 
 mod damaged;
 mod export;

@@ -1,4 +1,4 @@
-//! What was recorded is what is read, row by row.
+//! Reading returns the recorded data, row by row.
 
 use fluxline_core::Moment;
 use fluxline_daq::event::EventBatch;

@@ -52,7 +52,7 @@ fn zeros_after_a_power_cut_are_a_torn_tail() {
     assert!(report.tails[0].torn_bytes > 100_000);
 }
 
-/// What is in a folder: names and contents.
+/// The names and contents of the files in a folder.
 fn contents(run: &Path) -> BTreeMap<String, Vec<u8>> {
     fs::read_dir(run)
         .unwrap()

@@ -1,6 +1,5 @@
 //! Typed tables: the arrays hold the fields that were recorded, and their metadata.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -8,11 +7,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_schema::DataType;
 use fluxline_core::Moment;
-use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
+use fluxline_daq::event::{EventBatch, PacketRow};
 use fluxline_daq::record::typed::{Selection, TableKind, TypedError, TypedRun};
-use fluxline_daq::record::{Join, Recorder, RunFolder, SourceLine};
+use fluxline_daq::record::{Join, RunFolder};
 
-use crate::samples::files_of;
+use crate::samples::{begin_run_of_boards, complete_event};
 
 /// A header with a field called `time`, a list, an optional word, and records of 4 bytes.
 pub const FORMAT: &str = r#"
@@ -42,34 +41,14 @@ fields = [
 ]
 "#;
 
-/// What each packet holds: samples 0 to `board + 2`, temperatures 0 to `board`.
+/// Records a run: each packet has samples 0 to `board + 2` and temperatures 0 to `board`.
 pub fn arrays_run(dir: &Path, events: u64) -> PathBuf {
-    let folder = RunFolder::create_next(&dir.join("runs")).unwrap();
-    folder
-        .write_format("arrays", &FORMAT.replace("when = \"time < 900\"", "unit = \"tick\""))
-        .unwrap();
-    let path = folder.path().to_path_buf();
-    let mut recorder = Recorder::open(folder, files_of(1 << 20));
-    for source in 0..3 {
-        let (name, format) = (format!("board={source}"), "arrays".to_owned());
-        let (parameters, details) = (BTreeMap::new(), serde_json::Map::new());
-        let line = SourceLine { source, name, format, parameters, port: None, details };
-        recorder.write_source(&line).unwrap();
-    }
+    let description = FORMAT.replace("when = \"time < 900\"", "unit = \"tick\"");
+    let (mut recorder, path) = begin_run_of_boards(dir, "arrays", &description, 3);
     for event in 0..events {
         let mut batch = EventBatch::default();
         let time = Moment::from_ns(1_700_000_000_000_000_000 + event * 1_000_000_000);
-        let (first, last, built) = (time, time, time);
-        let (key, status) = (Some(100 + event), EventStatus::Complete);
-        batch.events.push(EventRow {
-            key,
-            status,
-            first,
-            last,
-            built,
-            packets: 3,
-            ..EventRow::default()
-        });
+        batch.events.push(complete_event(100 + event, time, 3));
         for board in 0..3u8 {
             let packet = packet_of(event, board);
             let payload_start = 8 + 2 * u32::from(board);

@@ -1,4 +1,4 @@
-//! How the rules treat an experiment's ports: let through, dropped, or not to be said.
+//! The rules' treatment of an experiment's ports: let through, dropped, or undecidable.
 //!
 //! Rules that depend on more than the port are not evaluated: a chain that has one is judged "may",
 //! and the advice is the kernel's own trace, which names the rule that a real datagram meets.

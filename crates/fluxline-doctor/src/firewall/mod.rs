@@ -1,4 +1,4 @@
-//! What looks at packets between the card and the socket: rules, connection tracking.
+//! Inspection of packets between the card and the socket: rules, connection tracking.
 
 mod judge;
 mod ruleset;

@@ -65,6 +65,8 @@ pub fn read_commit(partition: u32, key: &[u8], value: &[u8]) -> Option<(u64, Com
 pub struct CommitList {
     run: u64,
     partition: u32,
+    /// Number of the first batch in the list.
+    first: u64,
     commits: Vec<Commit>,
     foreign: u64,
 }
@@ -73,7 +75,13 @@ impl CommitList {
     /// Makes the empty list of a run and partition.
     #[must_use]
     pub fn new(run: u64, partition: u32) -> CommitList {
-        CommitList { run, partition, commits: Vec::new(), foreign: 0 }
+        CommitList { run, partition, first: 0, commits: Vec::new(), foreign: 0 }
+    }
+
+    /// Begins the list with this batch; commits of earlier ones are left out.
+    #[must_use]
+    pub fn begin_at(self, first: u64) -> CommitList {
+        CommitList { first, ..self }
     }
 
     /// Takes the next record of the partition.
@@ -84,17 +92,16 @@ impl CommitList {
             self.foreign += 1;
             return Ok(());
         };
-        if run != self.run {
+        let Some(place) = commit.batch.checked_sub(self.first).filter(|_| run == self.run) else {
             return Ok(());
-        }
-        let next = self.commits.len() as u64;
-        if let Some(known) = self.commits.get(commit.batch as usize) {
+        };
+        if let Some(known) = self.commits.get(place as usize) {
             let is_same = known.crc == commit.crc && known.covers == commit.covers;
             let (partition, batch) = (self.partition, commit.batch);
             return if is_same { Ok(()) } else { Err(LogError::Contradicts { partition, batch }) };
         }
         let follows = self.commits.last().is_none_or(|last| last.covers < commit.covers);
-        match commit.batch == next && follows {
+        match place == self.commits.len() as u64 && follows {
             true => self.commits.push(commit),
             false => self.foreign += 1,
         }

@@ -1,9 +1,10 @@
-//! The log on Apache Kafka: a topic of records, and a topic of commits with as many partitions.
+//! The log on Apache Kafka: a topic of records, and topics of commits and of checkpoints with as
+//! many partitions.
 //!
 //! Records are written by an idempotent producer that never gives up: a record that was taken is
-//! there once, or the node is dead. Commits are written in transactions, one transactional name for
-//! each partition: a builder that claims a partition ends the transactions of the one before, which
-//! can commit nothing any more.
+//! there once, or the node is dead. Commits and checkpoints are written in transactions, one
+//! transactional name for each partition: a builder that claims a partition ends the transactions
+//! of the one before, which can commit nothing any more.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,18 +15,23 @@ use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ThreadedProducer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
+use super::checkpoint::Checkpoint;
+use super::checkpoint_records::{Found, Joiner, PIECE_BYTES, PieceHead};
 use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config, headers, is_fenced, record_bytes_of,
-    wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, is_fenced, producer_config,
+    record_bytes_of, wrong_settings,
 };
-use crate::reading::{Start, read_to_end};
+use crate::reading::{PartitionReader, read_to_end};
 use crate::settings::Settings;
+use crate::sink::headers;
 
 /// Time for a claim or a commit, during which the broker may be away.
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);
+/// Records at the end of a partition among which checkpoints are looked for first.
+const CHECKPOINT_RECORDS: u64 = 32;
 /// Wait for a record that is not there yet.
 const RECORD_WITHIN: Duration = Duration::from_millis(20);
 
@@ -34,6 +40,7 @@ pub struct KafkaLog {
     settings: Settings,
     records: String,
     commits: String,
+    checkpoints: String,
     run: u64,
     partitions: u32,
     begins: Begins,
@@ -81,35 +88,41 @@ struct Reader {
 struct Owner {
     producer: BaseProducer,
     epoch: u64,
+    /// Number of the next checkpoint.
+    next: u64,
+    /// Pieces of the last checkpoint with an even number, and with an odd one.
+    pieces: [u64; 2],
 }
 
 impl KafkaLog {
-    /// Opens the log of a run on the topics `NAME.fragments` and `NAME.commits`.
+    /// Opens the log of a run on the topics `NAME.fragments`, `NAME.commits` and
+    /// `NAME.checkpoints`.
     ///
-    /// Errors: [`TopicError`]; the two topics must exist, with the same number of partitions.
+    /// Errors: [`TopicError`]; the topics must exist, with the same number of partitions.
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
-        let producer: ThreadedProducer<Deliveries> = config(settings)
-            .set("enable.idempotence", "true")
-            .set("linger.ms", "5")
-            .set("batch.size", "1000000")
+        let checkpoints = format!("{name}.checkpoints");
+        let producer: ThreadedProducer<Deliveries> = producer_config(settings)
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
             .create_with_context(Deliveries::default())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
-        let found = check_topic(producer.client(), settings, &commits)?;
-        if found != partitions {
-            return Err(TopicError::Settings(format!(
-                "topic `{records}` has {partitions} partitions and topic `{commits}` has {found}; \
-                 both need the same number"
-            )));
+        for topic in [&commits, &checkpoints] {
+            let found = check_topic(producer.client(), settings, topic)?;
+            if found != partitions {
+                return Err(TopicError::Settings(format!(
+                    "topic `{records}` has {partitions} partitions and topic `{topic}` has \
+                     {found}; both need the same number"
+                )));
+            }
         }
         Ok(KafkaLog {
             settings: settings.clone(),
             records,
             commits,
+            checkpoints,
             run,
             partitions: partitions as u32,
             begins: Begins::default(),
@@ -154,11 +167,9 @@ impl KafkaLog {
     /// Returns the reader of a partition, placed at `offset`.
     fn reader(&mut self, partition: u32, offset: u64) -> Result<&mut Reader, KafkaError> {
         if self.readers.get(&partition).is_none_or(|reader| reader.next != offset) {
-            let consumer: BaseConsumer = config(&self.settings)
+            let consumer: BaseConsumer = consumer_config(&self.settings)
                 .set("group.id", "fluxline-builder")
-                .set("enable.auto.commit", "false")
                 .set("auto.offset.reset", "error")
-                .set("queued.max.messages.kbytes", "16384")
                 .create()?;
             let mut list = TopicPartitionList::new();
             let start = Offset::Offset(offset as i64);
@@ -179,19 +190,68 @@ impl KafkaLog {
         Some(LogError::Hole { partition, first, missing })
     }
 
-    /// Reads the committed batches of this run in a partition.
-    fn committed(&self, partition: u32) -> Result<Vec<Commit>, LogError> {
-        let mut list = CommitList::new(self.run, partition);
+    /// Reads the committed batches of this run in a partition, from batch `first` on. Their records
+    /// are at offset `from` or behind it.
+    fn committed(&self, partition: u32, first: u64, from: u64) -> Result<Vec<Commit>, LogError> {
+        let mut list = CommitList::new(self.run, partition).begin_at(first);
         let mut wrong = Ok(());
-        let offset = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
-        let start = Start { partition, offset };
-        read_to_end(&self.settings, &self.commits, start, |record| {
+        let begin = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
+        let from = (partition, from.max(begin));
+        read_to_end(&self.settings, &self.commits, from, |record| {
             if wrong.is_ok() {
                 wrong = list.take(record.key, record.value);
             }
         })
         .map_err(|error| away(&error))?;
         wrong.map(|()| list.into_commits())
+    }
+
+    /// Reads the newest two checkpoints of this run in a partition, the newest first. It reads the
+    /// topic from its end backwards, in steps that grow: old checkpoints stay there until the
+    /// broker compacts them.
+    fn checkpoints(&self, partition: u32) -> Result<Vec<Found>, KafkaError> {
+        let reader = PartitionReader::open(&self.settings, &self.checkpoints, partition)?;
+        let mut window = CHECKPOINT_RECORDS;
+        loop {
+            let from = reader.end.saturating_sub(window);
+            let mut joiner = Joiner::new(self.run, partition);
+            reader.read(from, |record| joiner.take(record.key, record.value))?;
+            if joiner.is_enough() || from <= reader.first {
+                return Ok(joiner.finish());
+            }
+            window *= 8;
+        }
+    }
+}
+
+impl Owner {
+    /// Sends the pieces of a checkpoint, then its head. Pieces of the one before it under the same
+    /// keys that are left over are deleted.
+    fn send_checkpoint(
+        &mut self,
+        topic: &str,
+        head: &PieceHead,
+        bytes: &[u8],
+    ) -> Result<(), KafkaError> {
+        let to = |key: String, value: Option<Vec<u8>>| {
+            let record = BaseRecord::to(topic).partition(head.partition as i32).key(&key);
+            match &value {
+                Some(value) => self.send(record.payload(value)),
+                None => self.send(record),
+            }
+        };
+        for (piece, bytes) in (0..).zip(bytes.chunks(PIECE_BYTES)) {
+            to(head.key(Some(piece)), Some(bytes.to_vec()))?;
+        }
+        let before = self.pieces[head.number as usize % 2];
+        for piece in head.pieces()..before {
+            to(head.key(Some(piece)), None)?;
+        }
+        // Numbers are always JSON.
+        to(head.key(None), Some(serde_json::to_vec(head).unwrap_or_default()))?;
+        self.pieces[head.number as usize % 2] = head.pieces();
+        self.next = head.number + 1;
+        Ok(())
     }
 }
 
@@ -251,12 +311,21 @@ impl Log for KafkaLog {
         producer
             .init_transactions(COMMIT_WITHIN)
             .map_err(|error| of_transaction(partition, &error))?;
-        // The builder before is fenced now: the list of commits is complete.
-        let committed = self.committed(partition)?;
+        // The builder before is fenced now: the lists of checkpoints and commits are complete.
+        let found = self.checkpoints(partition).map_err(|error| away(&error))?;
+        let oldest = found.iter().map(|its| &its.head).min_by_key(|head| head.number);
+        let (first, from) = oldest.map_or((0, 0), |head| (head.batch, head.commits_from));
+        let committed = self.committed(partition, first, from)?;
         let epoch = self.owners.get(&partition).map_or(1, |owner| owner.epoch + 1);
-        self.owners.insert(partition, Owner { producer, epoch });
+        let mut owner = Owner { producer, epoch, next: 0, pieces: [0; 2] };
+        for Found { head, .. } in &found {
+            owner.next = owner.next.max(head.number + 1);
+            owner.pieces[head.number as usize % 2] = head.pieces();
+        }
+        self.owners.insert(partition, owner);
         self.readers.remove(&partition);
-        Ok(Claim { partition, epoch, committed })
+        let checkpoints = found.into_iter().map(|its| its.checkpoint).collect();
+        Ok(Claim { partition, epoch, checkpoints, committed })
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
@@ -279,7 +348,7 @@ impl Log for KafkaLog {
             let none = || LogError::Away("its topic of events was not opened".to_owned());
             let (topic, partitions) = events.ok_or_else(none)?;
             for record in records {
-                let headers = headers(record.content_type, record.events);
+                let headers = headers(record.content, record.events);
                 let record = BaseRecord::to(topic)
                     .partition((partition % partitions) as i32)
                     .key(&record.key)
@@ -293,5 +362,36 @@ impl Log for KafkaLog {
             BaseRecord::to(&self.commits).partition(partition as i32).key(&key).payload(&payload);
         owner.send(record).map_err(meaning)?;
         owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+    }
+
+    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
+        let partition = claim.partition;
+        let owner = self.owners.get_mut(&partition).filter(|owner| owner.epoch == claim.epoch);
+        let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
+        let meaning = |error: KafkaError| of_transaction(partition, &error);
+        // No transaction of this owner is open: its commits so far are before this offset.
+        let marks = owner.producer.client().fetch_watermarks(
+            &self.commits,
+            partition as i32,
+            ANSWER_WITHIN,
+        );
+        let commits_from = marks.map_err(|error| away(&error))?.1.max(0) as u64;
+        let head = PieceHead {
+            run: self.run,
+            partition,
+            number: owner.next,
+            batch: checkpoint.batch,
+            offset: checkpoint.offset,
+            bytes: checkpoint.bytes.len() as u64,
+            crc: crc_fast::crc32_iscsi(&checkpoint.bytes),
+            commits_from,
+        };
+        owner.producer.begin_transaction().map_err(meaning)?;
+        owner.send_checkpoint(&self.checkpoints, &head, &checkpoint.bytes).map_err(meaning)?;
+        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+    }
+
+    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        self.committed(partition, 0, 0)
     }
 }

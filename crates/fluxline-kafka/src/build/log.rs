@@ -7,6 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::checkpoint::Checkpoint;
+use crate::cut::ContentType;
+
 /// The reason why the log did not do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
@@ -92,8 +95,8 @@ pub struct Commit {
 pub struct EventRecord {
     /// Its key.
     pub key: String,
-    /// The media type of its value.
-    pub content_type: &'static str,
+    /// The form of its value.
+    pub content: ContentType,
     /// Number of events in it.
     pub events: u64,
     /// Its value.
@@ -107,7 +110,10 @@ pub struct Claim {
     pub partition: u32,
     /// Number of claims of the partition so far; a later claim ends this one.
     pub epoch: u64,
-    /// The batches that are committed, in order.
+    /// The newest two checkpoints that are complete, the newest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The batches that are committed, in order: all behind the older checkpoint, and perhaps some
+    /// before it. Without a checkpoint, all of the run ([`Log::commits`]).
     pub committed: Vec<Commit>,
 }
 
@@ -152,6 +158,14 @@ pub trait Log {
             false => Err(LogError::Away("it has no topic of events".to_owned())),
         }
     }
+
+    /// Keeps a checkpoint by a claim, and the one before it.
+    ///
+    /// Errors: [`LogError::Fenced`] when the claim has ended; nothing is kept then.
+    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError>;
+
+    /// Returns all committed batches of the run in a partition, in order.
+    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError>;
 }
 
 /// A log in memory, which several nodes and builders of a test share.
@@ -168,6 +182,8 @@ struct Partition {
     epoch: u64,
     committed: Vec<Commit>,
     events: Vec<EventRecord>,
+    /// The newest two, the newest first.
+    checkpoints: VecDeque<Checkpoint>,
 }
 
 impl MemoryLog {
@@ -199,6 +215,14 @@ impl MemoryLog {
         self.lock().get(partition as usize).map_or(Vec::new(), |of| of.events.clone())
     }
 
+    /// Returns the newest two checkpoints of a partition, the newest first.
+    #[must_use]
+    pub fn checkpoints(&self, partition: u32) -> Vec<Checkpoint> {
+        let list = self.lock();
+        let found = list.get(partition as usize).map(|of| of.checkpoints.iter().cloned());
+        found.into_iter().flatten().collect()
+    }
+
     /// Returns the offset behind the last record of a partition.
     #[must_use]
     pub fn end(&self, partition: u32) -> u64 {
@@ -211,7 +235,7 @@ impl MemoryLog {
 }
 
 fn unknown(partition: u32) -> LogError {
-    LogError::Away(format!("there is no partition {partition}"))
+    LogError::Away(format!("partition {partition} does not exist"))
 }
 
 impl Log for MemoryLog {
@@ -241,7 +265,10 @@ impl Log for MemoryLog {
         let mut list = self.lock();
         let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
         of.epoch += 1;
-        Ok(Claim { partition, epoch: of.epoch, committed: of.committed.clone() })
+        let checkpoints: Vec<Checkpoint> = of.checkpoints.iter().cloned().collect();
+        let first = checkpoints.last().map_or(0, |oldest| oldest.batch as usize);
+        let committed = of.committed.get(first..).unwrap_or_default().to_vec();
+        Ok(Claim { partition, epoch: of.epoch, checkpoints, committed })
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
@@ -264,5 +291,21 @@ impl Log for MemoryLog {
         of.committed.push(commit);
         of.events.extend_from_slice(records);
         Ok(())
+    }
+
+    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
+        let mut list = self.lock();
+        let partition = claim.partition;
+        let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
+        if of.epoch != claim.epoch {
+            return Err(LogError::Fenced { partition });
+        }
+        of.checkpoints.push_front(checkpoint.clone());
+        of.checkpoints.truncate(2);
+        Ok(())
+    }
+
+    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        Ok(self.committed(partition))
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! Readout nodes parse packets and write them to the partition of their key ([`node`]). Each
 //! partition is built by the same builder as on one machine ([`partition`]), a pure function of the
-//! records in the partition. So a builder that takes over reads the partition from the beginning of
-//! the run, makes the same batches with the same numbers, and goes on behind the last committed one
-//! ([`worker`]). docs/adr/0033 has the reasons.
+//! records in the partition. A builder saves its state at times ([`checkpoint`]). One that takes over
+//! goes on from the newest checkpoint, makes the same batches with the same numbers, and commits
+//! those behind the last committed one ([`worker`]). docs/adr/0033 and 0036 have the reasons.
 
+pub mod checkpoint;
+#[cfg(any(feature = "client", test))]
+mod checkpoint_records;
 #[cfg(any(feature = "client", test))]
 pub(crate) mod commits;
 #[cfg(feature = "client")]
@@ -13,6 +16,7 @@ pub mod deliveries;
 mod edge;
 pub mod entry;
 pub mod files;
+mod followed;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
@@ -21,6 +25,8 @@ pub mod partition;
 pub mod topic;
 pub mod worker;
 
+pub use crate::gather::{GatherError, Gathered, gather};
+pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};

@@ -2,7 +2,8 @@
 //!
 //! Every packet goes to the partition of its key with its bytes, and to all others without them: a
 //! builder must know how far each source has come. Consecutive packets for others are one short
-//! entry, so a packet costs about one such entry over all partitions, however many there are.
+//! entry ([`super::followed`]), so a packet costs about one such entry over all partitions, however
+//! many there are.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use fluxline_daq::pipeline::{label_of, rules_of};
 use fluxline_daq::readout::{Accepted, Readout, ReadoutLimits};
 use fluxline_packet::{Description, Parsed, Program};
 
-use super::entry::{Entry, Passed, RecordHead, RecordWriter};
+use super::entry::{Entry, RecordHead, RecordWriter};
+use super::followed::{Followed, Step, Window};
 use super::log::{Log, LogError};
 use crate::cluster::block::Delivery;
 
@@ -64,8 +66,6 @@ struct Input {
 #[derive(Default)]
 struct Lane {
     writer: RecordWriter,
-    /// Packets of other partitions that were not written yet, by source.
-    passed: Vec<Option<Passed>>,
     /// Number of packets in the record.
     packets: u32,
     /// Number of packets in the records before.
@@ -91,6 +91,8 @@ pub struct ReadoutNode {
     to_log: ToLog,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
+    /// Memory of records that the log has taken, for the next ones.
+    spare: Vec<Vec<u8>>,
     flushed: Moment,
     counts: NodeCounts,
 }
@@ -100,6 +102,10 @@ struct ToLog {
     node: u16,
     router: Router,
     lanes: Vec<Lane>,
+    followed: Followed,
+    record_bytes: usize,
+    /// Partitions whose records have reached their size.
+    full: Vec<u32>,
     /// Names of the inputs, which stand before labels.
     names: Vec<String>,
     labelled: u32,
@@ -122,18 +128,33 @@ impl ToLog {
         }
         let (time, bytes) = (datagram.time, datagram.bytes);
         let source_key = (u64::from(self.node) << 32) | u64::from(accepted.source);
-        let target = self.router.partition(source_key, parsed, time);
-        for (partition, lane) in (0..).zip(&mut self.lanes) {
-            if partition == target {
-                lane.write_passed(accepted.source);
-                lane.packets += 1;
-                let (accepted, parsed) = (*accepted, *parsed);
-                lane.writer.add(&Entry::Packet { accepted, parsed, time, bytes });
-            } else if self.router.is_followed() {
-                lane.pass(accepted, parsed, time);
+        let target = self.router.target(source_key, parsed, time);
+        let partition = target.partition as usize;
+        let lane = &mut self.lanes[partition];
+        let is_followed = self.router.is_followed();
+        if is_followed {
+            self.followed.write(accepted.source, partition, &mut lane.writer);
+        }
+        lane.packets += 1;
+        lane.writer.add(&Entry::Packet { accepted: *accepted, parsed: *parsed, time, bytes });
+        if lane.writer.len() >= self.record_bytes {
+            self.full.push(target.partition);
+        }
+        if is_followed {
+            let step = Step { accepted, parsed, time, window: target.window };
+            if self.followed.add(&step, partition) {
+                self.write_source(accepted.source);
             }
         }
         self.packet_bytes += bytes.len() as u64;
+    }
+
+    /// Writes the packets of a source to all partitions that follow them.
+    fn write_source(&mut self, source: u32) {
+        for (partition, lane) in self.lanes.iter_mut().enumerate() {
+            self.followed.write(source, partition, &mut lane.writer);
+        }
+        self.followed.forget(source);
     }
 
     /// Names a source to all partitions before its first packet.
@@ -146,6 +167,12 @@ impl ToLog {
         }
         self.labels.push((source, label));
     }
+}
+
+/// The partition that stores a packet, and the packet's window.
+struct Target {
+    partition: u32,
+    window: Option<Window>,
 }
 
 /// The partition of each packet.
@@ -171,20 +198,26 @@ impl Router {
     /// Returns the partition that stores a packet.
     #[must_use]
     pub fn partition(&self, source_key: u64, parsed: &Parsed, time: Moment) -> u32 {
+        self.target(source_key, parsed, time).partition
+    }
+
+    fn target(&self, source_key: u64, parsed: &Parsed, time: Moment) -> Target {
         let of_source = mix(source_key);
+        let window = self.window(parsed, time);
         let group = match (self.mode, parsed.event) {
             (Mode::Key(Scope::Global), Some(key)) => mix(key & self.key_mask),
             (Mode::Key(Scope::PerSource), Some(key)) => mix((key & self.key_mask) ^ of_source),
             (Mode::Packet | Mode::Key(_), _) => of_source,
-            (Mode::Window { width, clock, .. }, _) => {
-                let time_ns = match clock {
-                    WindowClock::Arrival => Some(time.as_ns()),
-                    WindowClock::Sensor => parsed.sensor_time_ns,
-                };
-                time_ns.map_or(of_source, |ns| mix(ns / width.as_ns().max(1)))
-            }
+            (Mode::Window { .. }, _) => window.map_or(of_source, |window| mix(window.number)),
         };
-        (group % self.partitions) as u32
+        Target { partition: (group % self.partitions) as u32, window }
+    }
+
+    fn window(&self, parsed: &Parsed, time: Moment) -> Option<Window> {
+        let Mode::Window { width, clock, .. } = self.mode else { return None };
+        let by_sensor = clock == WindowClock::Sensor;
+        let time_ns = if by_sensor { parsed.sensor_time_ns } else { Some(time.as_ns()) };
+        time_ns.map(|ns| Window { number: ns / width.as_ns().max(1), by_sensor })
     }
 
     /// Returns true when partitions must follow the packets of the others.
@@ -216,6 +249,9 @@ impl ReadoutNode {
             node: config.node,
             router: Router::new(config.mode, partitions, &descriptions),
             lanes: (0..partitions.max(1)).map(|_| Lane::default()).collect(),
+            followed: Followed::new(partitions.max(1) as usize),
+            record_bytes: config.record_bytes,
+            full: Vec::new(),
             names,
             labelled: 0,
             labels: Vec::new(),
@@ -232,6 +268,7 @@ impl ReadoutNode {
             config,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            spare: Vec::new(),
             flushed: Moment::default(),
             counts: NodeCounts::default(),
         }
@@ -274,14 +311,13 @@ impl ReadoutNode {
 
     /// Sends the records that are old or large enough.
     fn flush_when_due(&mut self, now: Moment) {
-        let is_old = now.since(self.flushed) >= self.config.record_age;
-        if is_old {
+        if now.since(self.flushed) >= self.config.record_age {
             self.flush(now, false);
-        } else if self.to_log.lanes.iter().any(|lane| lane.writer.len() >= self.config.record_bytes)
-        {
-            for partition in 0..self.to_log.lanes.len() {
-                if self.to_log.lanes[partition].writer.len() >= self.config.record_bytes {
-                    self.close_record(partition, now, false);
+        } else {
+            while let Some(partition) = self.to_log.full.pop() {
+                let size = self.to_log.lanes[partition as usize].writer.len();
+                if size >= self.config.record_bytes {
+                    self.close_record(partition as usize, now, false);
                 }
             }
         }
@@ -309,18 +345,23 @@ impl ReadoutNode {
         self.flushed = now;
         (0..self.to_log.lanes.len())
             .for_each(|partition| self.close_record(partition, now, is_end));
+        self.to_log.followed.clear();
+        self.to_log.full.clear();
     }
 
     fn close_record(&mut self, partition: usize, mark: Moment, is_end: bool) {
         let NodeConfig { run, node, start, .. } = self.config;
         let lane = &mut self.to_log.lanes[partition];
-        (0..lane.passed.len() as u32).for_each(|source| lane.write_passed(source));
+        self.to_log.followed.write_all(partition, &mut lane.writer);
         let packets = std::mem::take(&mut lane.packets);
         let (sequence, packets_before) = (lane.sequence, lane.packets_before);
         let head = RecordHead { run, node, start, sequence, packets_before, packets, mark, is_end };
         lane.sequence += 1;
         lane.packets_before += u64::from(packets);
         let bytes = lane.writer.finish(&head);
+        if let Some(memory) = self.spare.pop() {
+            lane.writer.reuse(memory);
+        }
         self.waiting_bytes += bytes.len();
         self.waiting.push_back(Waiting { partition: partition as u32, bytes, packets });
     }
@@ -329,8 +370,18 @@ impl ReadoutNode {
     ///
     /// Errors: the log's; the record and those behind it wait. Call it again.
     pub fn hand_over(&mut self, log: &mut impl Log) -> Result<(), LogError> {
+        self.hand_over_to(|partition, bytes| log.append(partition, bytes))
+    }
+
+    /// Hands waiting records to `append` (partition, record), in order.
+    ///
+    /// Errors: those of `append`; the record and those behind it wait. Call it again.
+    pub fn hand_over_to<E>(
+        &mut self,
+        mut append: impl FnMut(u32, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         while let Some(record) = self.waiting.front() {
-            log.append(record.partition, &record.bytes)?;
+            append(record.partition, &record.bytes)?;
             self.counts.records += 1;
             self.counts.bytes += record.bytes.len() as u64;
             self.counts.handed += u64::from(record.packets);
@@ -338,7 +389,10 @@ impl ReadoutNode {
             lane.records_handed += 1;
             lane.packets_handed += u64::from(record.packets);
             self.waiting_bytes -= record.bytes.len();
-            self.waiting.pop_front();
+            let taken = self.waiting.pop_front();
+            if self.spare.len() < self.to_log.lanes.len() {
+                self.spare.extend(taken.map(|record| record.bytes));
+            }
         }
         Ok(())
     }
@@ -384,29 +438,5 @@ impl ReadoutNode {
     #[must_use]
     pub fn readout(&self) -> &Readout {
         &self.readout
-    }
-}
-
-impl Lane {
-    /// Notes a packet that another partition stores.
-    fn pass(&mut self, accepted: &Accepted, parsed: &Parsed, time: Moment) {
-        let place = accepted.source as usize;
-        if self.passed.len() <= place {
-            self.passed.resize(place + 1, None);
-        }
-        if self.passed[place].as_mut().is_some_and(|of| of.extend(accepted, parsed, time)) {
-            return;
-        }
-        self.write_passed(accepted.source);
-        let (accepted, parsed, key_step) = (*accepted, *parsed, 0);
-        self.passed[place] = Some(Passed { accepted, parsed, time, count: 1, key_step });
-    }
-
-    /// Writes what was noted of a source: before its next packet, and at the end of a record.
-    fn write_passed(&mut self, source: u32) {
-        let noted = self.passed.get_mut(source as usize).and_then(Option::take);
-        if let Some(passed) = noted {
-            self.writer.add(&Entry::Passed(passed));
-        }
     }
 }

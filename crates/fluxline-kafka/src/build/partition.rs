@@ -11,7 +11,9 @@ use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
+use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Refused;
 use super::entry::{Entry, Passed, RecordHead, read_record};
 use crate::cluster::block::{ENTRIES_MAX, Taken};
 
@@ -20,7 +22,7 @@ use crate::cluster::block::{ENTRIES_MAX, Taken};
 pub const NODE_DEAD_AFTER: Span = Span::from_ms(3000);
 
 /// Counts of the builder of a partition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionCounts {
     /// Records of the run.
     pub records: u64,
@@ -54,7 +56,7 @@ pub struct OutputBatch {
 }
 
 /// A source as this builder numbers it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltSource {
     /// Its number in the batches.
     pub number: u32,
@@ -69,7 +71,7 @@ pub struct BuiltSource {
 }
 
 /// The state of a readout node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Node {
     start: u32,
     mark: Moment,
@@ -83,6 +85,7 @@ struct Node {
 }
 
 /// The builder of one partition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PartitionBuilder {
     run: u64,
     nodes_expected: usize,
@@ -101,7 +104,7 @@ pub struct PartitionBuilder {
 }
 
 /// The batches that were cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InBatches {
     /// Number of batches.
     pub batches: u64,
@@ -200,6 +203,46 @@ impl PartitionBuilder {
     #[must_use]
     pub fn next_batch(&self) -> u64 {
         self.next_batch
+    }
+
+    /// Returns the time of the run: the latest mark.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// Returns the run.
+    pub(super) fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Returns the number of readout nodes.
+    pub(super) fn nodes_expected(&self) -> usize {
+        self.nodes_expected
+    }
+
+    /// Completes a builder that was read from a checkpoint, and checks it.
+    pub(super) fn resume(
+        mut self,
+        nodes: usize,
+        config: &BuilderConfig,
+    ) -> Result<PartitionBuilder, Refused> {
+        if self.nodes_expected != nodes {
+            return Err(Refused::Experiment);
+        }
+        self.builder = self.builder.resume(config)?;
+        let count = self.sources.len() as u32;
+        let is_known = |number: &u32| *number < count;
+        let is_node_sound = |node: &Node| {
+            node.sources.len() <= SOURCES_MAX
+                && node.sources.iter().flatten().all(is_known)
+                && node.inputs.values().all(|input| *input < self.inputs)
+        };
+        let are_numbered = (0..).zip(&self.sources).all(|(number, its)| its.number == number);
+        match are_numbered && self.nodes.values().all(is_node_sound) {
+            true => Ok(self),
+            false => Err(Refused::Sources),
+        }
     }
 
     /// Returns the counts so far.

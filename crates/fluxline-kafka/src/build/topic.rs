@@ -16,7 +16,8 @@ use super::files::{RunFolders, line_of};
 use super::log::EventRecord;
 use super::partition::{BuiltSource, OutputBatch};
 use super::worker::{Output, Published};
-use crate::identity::{DESCRIPTION_TYPE, EVENTS_TYPE, number};
+use crate::cut::ContentType;
+use crate::identity::number;
 use crate::pieces::Pieces;
 
 /// The identity of a record in the topic of events; it is the record's key.
@@ -160,8 +161,8 @@ impl TopicOutput {
             }
             let part = EventPart::Description(number);
             let key = EventKey { part, ..key }.to_string();
-            let content_type = DESCRIPTION_TYPE;
-            records.push(EventRecord { key, content_type, events: 0, value });
+            let content = ContentType::Description;
+            records.push(EventRecord { key, content, events: 0, value });
         }
         let next_batch = key.batch + 1;
         self.described.insert(key.partition, Described { next_batch, sources: sources.len() });
@@ -190,7 +191,7 @@ impl Output for TopicOutput {
             None => *refused += piece.events,
             Some(stream) => records.push(EventRecord {
                 key: EventKey { part: EventPart::Piece(piece.number), ..key }.to_string(),
-                content_type: EVENTS_TYPE,
+                content: ContentType::Arrow,
                 events: piece.events,
                 value: stream.to_vec(),
             }),
@@ -275,7 +276,7 @@ mod tests {
     /// Labels in the descriptions of a batch.
     fn described(output: &mut TopicOutput, sources: &[BuiltSource], number: u64) -> Vec<String> {
         let published = output.publish(0, sources, &batch(number)).expect("records");
-        let of_type = |record: &&EventRecord| record.content_type == DESCRIPTION_TYPE;
+        let of_type = |record: &&EventRecord| record.content == ContentType::Description;
         let descriptions = published.records.iter().filter(of_type).map(|record| {
             serde_json::from_slice::<Description>(&record.value).expect("a description")
         });

@@ -1,5 +1,8 @@
 //! A builder at work on one partition: reads records, writes batches, commits them.
 //!
+//! A builder that takes over goes on from the newest checkpoint. What it reads from there on gives
+//! the committed batches once more, whose check sums are compared.
+//!
 //! A batch is written first and committed then. After a death between the two, the batch is in the
 //! output without a commit; the next builder makes the same batch again and commits it. Readers
 //! take committed batches, each by its number, so no event is lost or doubled. Records for the
@@ -8,6 +11,7 @@
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;
 
+use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
 use super::log::{Claim, Commit, EventRecord, Log, LogError};
 use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
 
@@ -92,7 +96,7 @@ pub enum WorkError {
 pub enum Step {
     /// A record was taken; step again.
     Worked,
-    /// There is no record yet.
+    /// No record has arrived yet.
     Idle,
     /// The run has ended, and all its batches are committed.
     Over,
@@ -105,6 +109,9 @@ pub struct Worker {
     builder: PartitionBuilder,
     encoder: StreamEncoder,
     stream: Vec<u8>,
+    policy: CheckpointPolicy,
+    since: SinceCheckpoint,
+    notes: Vec<String>,
 }
 
 /// The run that a builder works on.
@@ -123,7 +130,8 @@ pub struct RunPlan {
 }
 
 impl Worker {
-    /// Takes over a partition: reads it from the beginning of the run.
+    /// Takes over a partition: goes on from the newest checkpoint that fits, else from the beginning
+    /// of the run. [`Worker::notes`] has the reasons for which a checkpoint was not used.
     ///
     /// Errors: the log's; [`LogError::PartitionsChanged`] when keys would change their partition.
     pub fn claim(
@@ -136,16 +144,56 @@ impl Worker {
         if expected != found {
             return Err(LogError::PartitionsChanged { expected, found }.into());
         }
-        let claim = log.claim(partition, name)?;
+        let mut claim = log.claim(partition, name)?;
+        let checkpoints = std::mem::take(&mut claim.checkpoints);
         let beginning = log.beginning(partition);
         let builder = PartitionBuilder::new(plan.run, plan.nodes, plan.builder.clone());
-        Ok(Worker {
+        let mut worker = Worker {
             name: name.to_owned(),
             claim,
             builder: builder.begin_at(beginning),
             encoder: StreamEncoder::new(&plan.name, &[]),
             stream: Vec::new(),
-        })
+            policy: CheckpointPolicy::default(),
+            since: SinceCheckpoint::default(),
+            notes: Vec::new(),
+        };
+        if !worker.resume(plan, &checkpoints) && !checkpoints.is_empty() {
+            // Records from the run's beginning give all batches once more.
+            worker.claim.committed = log.commits(partition)?;
+        }
+        Ok(worker)
+    }
+
+    /// Saves checkpoints by another rule.
+    #[must_use]
+    pub fn with_checkpoints(self, policy: CheckpointPolicy) -> Worker {
+        Worker { policy, ..self }
+    }
+
+    /// Goes on from the first checkpoint that fits; false when none does.
+    fn resume(&mut self, plan: &RunPlan, checkpoints: &[Checkpoint]) -> bool {
+        for Checkpoint { offset, bytes, .. } in checkpoints {
+            match PartitionBuilder::restore(plan.run, plan.nodes, &plan.builder, bytes) {
+                Ok(builder) => {
+                    self.since = SinceCheckpoint::begin(bytes.len(), builder.now());
+                    self.builder = builder;
+                    return true;
+                }
+                Err(refused) => self.notes.push(format!(
+                    "partition {}: the checkpoint at offset {offset} is not used: {refused}; the \
+                     builder reads the records before it once more",
+                    self.claim.partition
+                )),
+            }
+        }
+        false
+    }
+
+    /// Returns the reasons for which checkpoints were not used or not saved.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Makes events wait for inputs that read files: for each, the node and its number there.
@@ -167,13 +215,42 @@ impl Worker {
         let Some(record) = log.read(self.claim.partition, self.builder.next_offset())? else {
             return Ok(Step::Idle);
         };
-        if let Some(batch) = self.builder.take(record.offset, &record.bytes) {
-            self.put(log, output, &batch)?;
+        let batch = self.builder.take(record.offset, &record.bytes);
+        if let Some(batch) = &batch {
+            self.put(log, output, batch)?;
         }
+        self.save_when_due(log, record.bytes.len(), batch.is_some())?;
         if self.builder.is_ended() {
             self.check_end()?;
         }
         Ok(Step::Worked)
+    }
+
+    /// Saves a checkpoint behind a record when one is due, and at the end of the run.
+    fn save_when_due(
+        &mut self,
+        log: &mut impl Log,
+        record_bytes: usize,
+        has_batch: bool,
+    ) -> Result<(), LogError> {
+        let mark = self.builder.now();
+        let is_due = self.since.is_due(self.policy, record_bytes, mark, has_batch);
+        // Batches that were committed before are behind an earlier checkpoint already.
+        let is_new =
+            self.claim.committed.last().is_none_or(|its| its.batch < self.builder.next_batch());
+        if !is_new || !(is_due || self.builder.is_ended()) {
+            return Ok(());
+        }
+        let Some(checkpoint) = self.builder.save() else {
+            self.since = SinceCheckpoint::begin(CHECKPOINT_BYTES_MAX, mark);
+            let partition = self.claim.partition;
+            self.notes.push(format!(
+                "partition {partition}: the state exceeds the longest checkpoint; lower bytes-max"
+            ));
+            return Ok(());
+        };
+        self.since = SinceCheckpoint::begin(checkpoint.bytes.len(), mark);
+        log.save(&self.claim, &checkpoint)
     }
 
     /// Returns the builder of the partition.
@@ -199,7 +276,7 @@ impl Worker {
     ) -> Result<(), WorkError> {
         let partition = self.claim.partition;
         let mut commit = self.commit_of(batch)?;
-        if let Some(committed) = self.claim.committed.get(batch.number as usize) {
+        if let Some(committed) = self.committed(batch.number) {
             let is_same = committed.crc == commit.crc && committed.covers == commit.covers;
             let differs = WorkError::Differs { partition, batch: batch.number };
             return if is_same { Ok(()) } else { Err(differs) };
@@ -211,6 +288,12 @@ impl Worker {
             .map_err(|reason| WorkError::Output { partition, batch: batch.number, reason })?;
         commit.refused = published.refused;
         Ok(log.commit_with(&self.claim, commit, &published.records)?)
+    }
+
+    /// Returns the commit of a batch, if it was committed before the claim.
+    fn committed(&self, batch: u64) -> Option<&Commit> {
+        let first = self.claim.committed.first()?.batch;
+        self.claim.committed.get(batch.checked_sub(first)? as usize)
     }
 
     fn commit_of(&mut self, batch: &OutputBatch) -> Result<Commit, WorkError> {

@@ -69,8 +69,9 @@ impl Liveness {
                 (its.sequence, its.since) = (sequence, now);
             }
             let is_dead = !its.is_final && now.since(its.since) >= SILENCE_MAX;
-            if is_dead != its.is_dead {
-                its.is_dead = is_dead;
+            let was_dead = std::mem::replace(&mut its.is_dead, is_dead);
+            // A dead node that an operator has ended does not come back.
+            if is_dead != was_dead && !its.is_final {
                 changes.push(Change { incarnation, is_dead });
             }
         }
@@ -130,6 +131,14 @@ mod tests {
         let mut liveness = Liveness::default();
         liveness.observe(&expected(true), &[], at(0));
         assert_eq!(liveness.observe(&expected(true), &[], at(9000)), []);
+    }
+
+    #[test]
+    fn a_dead_node_that_is_ended_does_not_come_back() {
+        let mut liveness = Liveness::default();
+        liveness.observe(&expected(false), &[], at(0));
+        assert_eq!(liveness.observe(&expected(false), &[], at(3000)).len(), 1);
+        assert_eq!(liveness.observe(&expected(true), &[], at(3100)), []);
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub struct Observed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Committed, SUMS_MAX};
+    use super::{Commit, Committed, SUMS_MAX};
 
     #[test]
     fn sums_of_first_batches_are_those_of_their_number() {

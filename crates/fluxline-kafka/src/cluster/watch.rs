@@ -165,7 +165,8 @@ impl LedgerReader {
         }
         let mut runs: BTreeSet<u64> = state.runs().iter().map(|run| run.number()).collect();
         self.blocks.read(limit, |message| {
-            if let Some(block) = block_of(message, cluster) {
+            // Nodes that wait for a run have the number 0.
+            if let Some(block) = block_of(message, cluster).filter(|block| block.run > 0) {
                 runs.insert(block.run);
                 if runs.len() > PROCESSES_MAX {
                     runs.pop_first();

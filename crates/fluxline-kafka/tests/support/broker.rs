@@ -6,10 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use wait::block_on;
+
+#[path = "../../src/wait.rs"]
+mod wait;
 
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kafka/broker.sh")
@@ -72,14 +79,19 @@ impl Broker {
         self.folder.path().display().to_string()
     }
 
+    /// Creates a topic; its options are `NAME=VALUE`.
     pub fn create_topic(&self, topic: &str, partitions: u32, configs: &[&str]) {
-        let partitions = partitions.to_string();
         let inner = std::fs::read_to_string(self.folder.path().join("inner"));
         let address = inner.map_or(self.address.clone(), |inner| inner.trim().to_owned());
-        let mut arguments = vec!["tool", "topics", "--bootstrap-server", &address];
-        arguments.extend(["--create", "--topic", topic, "--partitions", &partitions]);
-        configs.iter().for_each(|config| arguments.extend(["--config", config]));
-        broker_sh(&arguments);
+        let admin: AdminClient<DefaultClientContext> =
+            ClientConfig::new().set("bootstrap.servers", &address).create().expect("a client");
+        let mut new = NewTopic::new(topic, partitions as i32, TopicReplication::Fixed(1));
+        for (name, value) in configs.iter().filter_map(|config| config.split_once('=')) {
+            new = new.set(name, value);
+        }
+        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
+        let created = block_on(admin.create_topics([&new], &options)).expect("an answer");
+        created.into_iter().for_each(|topic| drop(topic.expect("created")));
     }
 
     /// Puts a record into a partition, as another program would.

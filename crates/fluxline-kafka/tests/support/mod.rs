@@ -5,4 +5,5 @@
 #[cfg(feature = "client")]
 pub mod broker;
 pub mod cluster_world;
+pub mod ess;
 pub mod world;

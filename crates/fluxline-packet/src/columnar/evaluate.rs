@@ -80,7 +80,7 @@ fn zip(left: &Operand<'_>, right: &Operand<'_>, of: impl Fn(u64, u64) -> u64) ->
     }
 }
 
-/// Applies an operator row by row; the choice of the operator stands outside the loop.
+/// Applies an operator row by row; the operator is chosen outside the loop.
 fn apply(operator: Binary, left: &Operand<'_>, right: &Operand<'_>) -> Operand<'static> {
     macro_rules! each {
         ($($name:ident)*) => {

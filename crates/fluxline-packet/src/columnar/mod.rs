@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 pub use numbers::Numbers;
 
 use super::decode::{Column, Located, Value, columns_of};
+use super::expression::Expr;
 use super::layout::{ItemKind, Layout, PacketType};
 use super::packed::Packed;
 use strided::Strided;
@@ -183,6 +184,14 @@ impl Wanted {
             lists: layout.lists().map(|(_, list)| Wanted::all(&list.item)).collect(),
         }
     }
+
+    /// Returns the choice of these values of a layout, without lists.
+    #[must_use]
+    pub fn only(layout: &Layout, ids: &[usize]) -> Wanted {
+        let values = columns_of(layout).into_iter().enumerate();
+        let values = values.map(|(id, column)| ids.contains(&id).then_some(column));
+        Wanted { values: values.collect(), lists: Vec::new() }
+    }
 }
 
 impl Columns {
@@ -259,6 +268,15 @@ impl Columns {
             }
         }
     }
+}
+
+/// Returns the value of an expression in each row.
+///
+/// `values` has one column for each value of the layout, a word per row; columns that the
+/// expression does not use may be empty.
+#[must_use]
+pub fn column_of(expression: &Expr, values: &[Vec<u64>], rows: usize) -> Vec<u64> {
+    evaluate::Environment { values, rows, size: 0 }.column(expression)
 }
 
 impl PacketType {

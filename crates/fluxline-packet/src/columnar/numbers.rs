@@ -78,6 +78,25 @@ impl Numbers {
         self.len() == 0
     }
 
+    /// Appends the numbers to `out` as words; integers with a sign are extended to 64 bits,
+    /// and floats are their bits.
+    pub fn words(&self, out: &mut Vec<u64>) {
+        match self {
+            Numbers::U8(numbers) => out.extend(numbers.iter().map(|number| u64::from(*number))),
+            Numbers::U16(numbers) => out.extend(numbers.iter().map(|number| u64::from(*number))),
+            Numbers::U32(numbers) => out.extend(numbers.iter().map(|number| u64::from(*number))),
+            Numbers::U64(numbers) => out.extend_from_slice(numbers),
+            Numbers::I8(numbers) => out.extend(numbers.iter().map(|number| *number as u64)),
+            Numbers::I16(numbers) => out.extend(numbers.iter().map(|number| *number as u64)),
+            Numbers::I32(numbers) => out.extend(numbers.iter().map(|number| *number as u64)),
+            Numbers::I64(numbers) => out.extend(numbers.iter().map(|number| *number as u64)),
+            Numbers::F32(numbers) => {
+                out.extend(numbers.iter().map(|number| u64::from(number.to_bits())));
+            }
+            Numbers::F64(numbers) => out.extend(numbers.iter().map(|number| number.to_bits())),
+        }
+    }
+
     /// Returns the width of one \[byte\].
     #[must_use]
     pub fn width_bytes(&self) -> usize {

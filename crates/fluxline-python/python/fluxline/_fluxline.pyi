@@ -34,6 +34,7 @@ __all__ = [
     "bench",
     "bench_send",
     "bench_serve",
+    "parse_time",
     "simulate",
 ]
 
@@ -114,6 +115,9 @@ class Remote:
         count: int | None = None,
         timeout: float | None = 10.0,
     ) -> None: ...
+    def begin_put(
+        self, data: _Data, offset: int = 0, *, notify: int | None = None
+    ) -> Task: ...
     def begin_get(
         self,
         into: Region,
@@ -129,6 +133,7 @@ class Remote:
     def compare_swap(
         self, offset: int, expected: int, desired: int, *, timeout: float | None = 10.0
     ) -> int: ...
+    def begin_compare_swap(self, offset: int, expected: int, desired: int) -> Task: ...
     def window(self) -> Memory: ...
 
 @disjoint_base
@@ -390,6 +395,7 @@ def bench(
     key: str | None,
     program: str,
 ) -> str: ...
+def parse_time(text: str) -> int: ...
 def bench_serve() -> None: ...
 def bench_send() -> None: ...
 

@@ -34,7 +34,7 @@ VERSIONS = ("v110", "v110")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an export has come."""
+    """Shows the progress of an export."""
 
     table: str
     rows: int
@@ -116,9 +116,9 @@ def write(run: Tables, path: str | os.PathLike[str], layout: Layout, options: Op
     """
     if options.compression not in FILTERS:
         known = ", ".join(FILTERS)
-        raise ExportError(f"there is no compression `{options.compression}`; choose of {known}.")
+        raise ExportError(f"compression `{options.compression}` is unknown; choose one of {known}.")
     chosen = tables_of(run, options.selection)
-    target = PartialFile(path, options.overwrite)
+    target = PartialFile(path, options.overwrite, continues=True)
     report = Report(target.path, notes=list(run.notes))
     began = time.monotonic()
     export = _Export(run, layout, options, target, report)

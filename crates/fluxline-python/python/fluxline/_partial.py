@@ -16,14 +16,15 @@ SPARE_BYTES = 16 << 20
 
 
 class Stopped(ExportError):
-    """An export that was stopped between two batches, and goes on with the next call."""
+    """An export that was stopped between two batches; the next call continues or begins anew."""
 
 
 class PartialFile:
     """A file that is written as `NAME.part` and renamed when it is complete."""
 
-    def __init__(self, path: str | os.PathLike[str], overwrite: bool = False):
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], overwrite: bool = False,
+                 continues: bool = False):
+        self.path, self.continues = Path(path), continues
         self.part = self.path.with_name(self.path.name + ".part")
         if self.path.is_dir():
             raise ExportError(f"{self.path} is a directory; give the name of a file.")
@@ -36,9 +37,10 @@ class PartialFile:
         """Stops the export while its file can still be closed: before the disk is full."""
         free = shutil.disk_usage(self.path.parent).free
         if free < wanted + SPARE_BYTES:
+            then = f"continues behind the rows in {self.part}" if self.continues else "begins anew"
             raise Stopped(
                 f"{self.path.parent} has {free / 1e6:.0f} MB left, too little to go on; free some "
-                f"space and repeat the export, which continues behind the rows in {self.part}."
+                f"space and repeat the export, which {then}."
             )
 
     def finish(self) -> int:

@@ -120,15 +120,17 @@ def _words(error: BaseException) -> str:
 
 
 def _ask_batch(keeps: Callable[[Events], Any], closed: ClosedEvents) -> tuple[bytes, str | None]:
+    """Return a decision for each row. The native half asks again for parts after an exception."""
     answer = np.asarray(keeps(Events(closed)))
     rows = len(closed)
     if answer.ndim == 0 and answer.dtype.kind == "b":
         answer = np.full(rows, bool(answer))
     if answer.shape != (rows,) or answer.dtype.kind not in "bui":
-        raise InputError(
+        reason = (
             f"the filter returned {answer.dtype} of shape {answer.shape}; return one bool, or an "
             f"array of bool with {rows} elements"
         )
+        return bytes([_FAILED] * rows), reason
     return (answer != 0).astype(np.uint8).tobytes(), None
 
 
@@ -205,7 +207,7 @@ class Acquisition:
         self._handle.command("resume")
 
     def stop(self) -> None:
-        """Ask the run to end; packets received so far are recorded. Ended runs stay as they are."""
+        """Ask the run to end; packets received so far are recorded. Ended runs do not change."""
         if self.state not in ("stopping", "stopped"):
             self._handle.command("stop")
 
@@ -380,6 +382,7 @@ def acquire(
     record: bool | None = None,
     armed: bool = False,
     filter: Any = None,
+    mark: str | None = None,
     source: Mapping[str, Packets] | None = None,
 ) -> Acquisition:
     """Start an experiment: a file, or its text (with line breaks).
@@ -392,6 +395,8 @@ def acquire(
     a function of a single event. A compiled function (numba.cfunc, cffi, or an address) has the
     signature int32(EVENT_DTYPE*, PACKET_DTYPE*, uint8*, void*), and runs without Python's lock. It
     must stay loaded until the run has ended. docs/filters.md is the manual.
+
+    `mark`: an expression, instead of `[filter] mark`; events for which it is true are marked.
 
     `source`: for sources with [source.program], an iterable of packets or a function that returns
     one. A packet is bytes, or an array; the rows of a two-dimensional array are packets.
@@ -414,6 +419,7 @@ def acquire(
         "record": record,
         "seconds": seconds,
         "keep": keep,
+        "mark": mark,
     }
     handle = RunHandle(
         file,

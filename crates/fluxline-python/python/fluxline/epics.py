@@ -98,7 +98,7 @@ def _pv_name(words: str) -> str:
 
 
 class Newest:
-    """The newest snapshot, or the reason why there is none."""
+    """The newest snapshot, or the reason why it is missing."""
 
     def __init__(self) -> None:
         self.sources: list[dict[str, Any]] = []

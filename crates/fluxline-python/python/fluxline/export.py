@@ -9,13 +9,14 @@ needs its own optional packages, for example `pip install 'fluxline[nexus]'`.
 from __future__ import annotations
 
 import argparse
-import datetime
+import json
 import signal
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from ._fluxline import parse_time
 from .errors import Error
 from .formats import MODULES, module_of
 
@@ -36,11 +37,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sources", type=_names, metavar="A,B", help="sources, by name or number")
     made.add_argument("--events", type=_events, metavar="A..B", help="events from A to before B")
     made.add_argument("--since", type=_time, metavar="TIME",
-                      help="events from this time on, as 2026-11-23T12:00:00Z")
+                      help="events from this time on: UTC, as 2026-11-23T12:00:00Z, or seconds "
+                           "since 1970")
     made.add_argument("--until", type=_time, metavar="TIME", help="events before this time")
     made.add_argument("--compression", choices=("none", "lzf", "gzip"),
                       help="of waveforms in hdf5 and nexus [none]")
     made.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    made.add_argument("--json", action="store_true", help="print the result as one JSON document")
     made.add_argument("--event-id", metavar="COLUMN", help="nexus: the pixel or channel")
     made.add_argument("--event-time", metavar="COLUMN", help="nexus: the time within the pulse")
     made.add_argument("--pulse-height", metavar="COLUMN", help="nexus: the amplitude")
@@ -58,12 +61,12 @@ def _names(text: str) -> list[str]:
     return [one for one in text.split(",") if one]
 
 
-def _time(text: str) -> datetime.datetime:
+def _time(text: str) -> int:
+    """Returns nanoseconds since 1970; the syntax is that of `fluxline export`."""
     try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"`{text}` is not a time; write for example 2026-11-23T12:00:00Z") from None
+        return parse_time(text)
+    except Error as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _events(text: str) -> tuple[int, int]:
@@ -86,13 +89,15 @@ OPTIONS = {
     "imas": (*FILE_OPTIONS, "overwrite", "into", "signal", "sample_seconds"),
 }
 """The arguments that each format takes."""
+CONTINUED = ("hdf5", "nexus")
+"""The formats whose export goes on after an interruption; the others begin anew."""
 ROLES = ("event_id", "event_time", "pulse_height")
 
 
 def options_of(given: argparse.Namespace) -> dict[str, Any]:
     """Returns the keywords of an export; refuses arguments that its format does not have."""
     named = {key: value for key, value in vars(given).items()
-             if key not in ("run", "to", "out") and value not in (None, False)}
+             if key not in ("run", "to", "out", "json") and value not in (None, False)}
     strange = [key for key in named if key not in OPTIONS[given.to]]
     if strange:
         raise Error(f"--{strange[0].replace('_', '-')} has no meaning for --to {given.to}.")
@@ -150,17 +155,36 @@ def main(arguments: list[str] | None = None) -> int:
         stopped = type(error).__name__ == "Stopped"
         return STATUS_STOPPED if stopped else STATUS_INPUT
     except KeyboardInterrupt:
-        print("fluxline.export: stopped; the file is not complete.", file=sys.stderr)
+        print(f"fluxline.export: {_stopped_sentence(given)}", file=sys.stderr)
         return STATUS_FAILED
-    _print(report)
-    if getattr(report, "damage", ""):
-        print(f"fluxline.export: {report.damage}", file=sys.stderr)
-        return STATUS_DAMAGED
-    return 0
+    damage = getattr(report, "damage", "")
+    status = STATUS_DAMAGED if damage else 0
+    if given.json:
+        print(json.dumps(_document(report, status)))
+    else:
+        _print(report)
+    if damage:
+        print(f"fluxline.export: {damage}", file=sys.stderr)
+    return status
+
+
+def _stopped_sentence(given: argparse.Namespace) -> str:
+    if given.to in CONTINUED:
+        return f"stopped; {given.out} is not complete. Repeat the export."
+    return f"stopped; {given.out} is not complete. Repeat the export: it begins anew."
 
 
 def _keywords(name: str) -> tuple[str, ...]:
-    return ("stop", "progress") if name in ("hdf5", "nexus") else ()
+    return ("stop", "progress") if name in CONTINUED else ()
+
+
+def _document(report: Any, status: int) -> dict[str, Any]:
+    """Returns the result for programs."""
+    if isinstance(report, str):
+        return {"status": status, "sentence": None, "text": report}
+    tables = [{"name": name, "rows": rows} for name, rows in report.rows.items()]
+    return {"status": status, "sentence": report.damage or None, "file": str(report.path),
+            "bytes": report.file_bytes, "tables": tables, "notes": report.notes}
 
 
 def _print(report: Any) -> None:

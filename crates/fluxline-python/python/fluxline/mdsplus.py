@@ -89,13 +89,22 @@ def to_mdsplus(run: Any, place: str, sample_seconds: float | None = None, tcl: b
             connection.closeTree(where.tree, where.shot)
     except (OSError, TimeoutError) as error:
         raise ExportError(f"no answer from {where.server} ({error}); is mdsip running there?"
-                          ) from error
+                          f"{_begun(where, report)}") from error
     except mdsthin.MdsException as error:
         raise ExportError(f"{where.server} refused {where.tree}, shot {where.shot} ({error})."
-                          ) from error
+                          f"{_begun(where, report)}") from error
     check_whole(tables, chosen, report)
     report.seconds = time.monotonic() - began
     return report
+
+
+def _begun(where: Place, report: Report) -> str:
+    """Returns the sentence on rows that are in the tree already; empty if none are."""
+    rows = sum(report.rows.values())
+    if rows == 0:
+        return ""
+    return (f" Up to {rows} rows are in shot {where.shot} already; create the shot anew before "
+            "the export is repeated, because it begins anew.")
 
 
 def _batches(run: Tables, table: str, chosen: Selection) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import shutil
 import time
 import zipfile
 from pathlib import Path
@@ -24,16 +24,19 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
     The array `TABLE/COLUMN` has the values of a column; lists of different lengths are one after
     the other, and `TABLE/COLUMN_offsets` has their bounds. Text is codes, and
     `TABLE/COLUMN_words` has the word of each code. The arrays are collected in a temporary
-    folder beside the file, so the disk needs twice the size for a while.
+    folder beside the file, so the disk needs twice the size for a while. An interrupted export
+    begins anew.
     """
     tables, chosen = opened(run), Selection.of(**selection)
     target = PartialFile(path, overwrite)
     report, began = Report(target.path, notes=list(tables.notes)), time.monotonic()
+    if target.part.exists():
+        report.notes.append(f"{target.part} was of an interrupted export; npz begins anew.")
     try:
-        with (tempfile.TemporaryDirectory(dir=target.path.parent) as folder,
+        with (_Scratch(target) as folder,
               zipfile.ZipFile(target.part, "w", zipfile.ZIP_STORED, allowZip64=True) as archive):
             for name in tables_of(tables, chosen):
-                table = _Table(Path(folder), target)
+                table = _Table(folder, target)
                 schema = schema_of(tables, name, chosen)
                 columns = schema.names if chosen.columns is not None else None
                 for batch in tables.batches(name, **chosen.keywords(columns)):
@@ -47,6 +50,21 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
         raise
     report.file_bytes, report.seconds = target.finish(), time.monotonic() - began
     return report
+
+
+class _Scratch:
+    """The folder of arrays that grow. One of a killed export is emptied first."""
+
+    def __init__(self, target: PartialFile):
+        self.path = target.path.with_name(target.path.name + ".columns")
+
+    def __enter__(self) -> Path:
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir()
+        return self.path
+
+    def __exit__(self, *_exception: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class _Array:

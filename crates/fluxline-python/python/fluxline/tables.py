@@ -109,7 +109,7 @@ class Table:
         for batch in itertools.chain([self._schema.empty()], self):
             parts = batch.parts(column)
             if parts.offsets is None:
-                raise InputError(f"column {column!r} is no list; use numpy()")
+                raise InputError(f"column {column!r} is not a list; use numpy()")
             of_batch = _view(parts.offsets, np.int64)
             values.append(_view(parts.values, parts.dtype))
             offsets.append(of_batch[1:] + end)

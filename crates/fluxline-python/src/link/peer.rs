@@ -1,6 +1,7 @@
 //! Connections to peers, and their regions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fluxline_core::fabric::{
     EndpointId, Key, Level, Local, Name, RemoteId, Slice, Target, Work as Posted,
@@ -13,50 +14,15 @@ use super::task::{Task, Value, Wake, Work, finish, object};
 use crate::buffer::{Input, Lent, Memory};
 use crate::fault::Fault;
 
-/// One end of a connection.
-#[pyclass(frozen, eq, hash, module = "fluxline")]
-pub struct Endpoint {
+/// A connection of a node, and the work that is posted on it.
+#[derive(Clone)]
+struct Connection {
     shared: Arc<Shared>,
     id: EndpointId,
-    peer: Option<String>,
 }
 
-impl PartialEq for Endpoint {
-    fn eq(&self, other: &Endpoint) -> bool {
-        self.id == other.id && Arc::ptr_eq(&self.shared, &other.shared)
-    }
-}
-
-impl Eq for Endpoint {}
-
-impl std::hash::Hash for Endpoint {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.id.hash(state);
-    }
-}
-
-impl Endpoint {
-    /// Names a connection of a node.
-    pub fn new(shared: &Arc<Shared>, id: EndpointId, peer: Option<String>) -> Endpoint {
-        Endpoint { shared: Arc::clone(shared), id, peer }
-    }
-
-    fn importing(&self, py: Python<'_>, name: &str, key: u64) -> Result<Work, Fault> {
-        let name = Name::parse(name)?;
-        let (endpoint, asked) = (self.id, name.clone());
-        let id = self.shared.with(py, |core| core.import(endpoint, asked, Key(key)))?;
-        let step = move |core: &mut super::core::Core| {
-            let Some(bytes) = core.imported(id)? else { return Ok(None) };
-            let name = name.as_str().to_owned();
-            Ok(Some(Value::Object(Box::new(move |py, shared| {
-                let remote = Remote { shared: Arc::clone(shared), endpoint, id, bytes, name };
-                Ok(Py::new(py, remote)?.into_any())
-            }))))
-        };
-        Ok(Work::new("the import", step).or_else(move |core| core.abandon_import(id)))
-    }
-
-    /// Posts own work and waits for its completion.
+impl Connection {
+    /// Posts own work; the returned work is done once its completion is there.
     fn posted(
         &self,
         py: Python<'_>,
@@ -68,6 +34,77 @@ impl Endpoint {
         Ok(claimed(what, tag, value))
     }
 
+    /// Waits for the result of work.
+    fn result(&self, py: Python<'_>, work: Work, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        object(py, &self.shared, finish(py, &self.shared, work, timeout)?)
+    }
+
+    /// Waits for work without a result.
+    fn wait(&self, py: Python<'_>, work: Work, timeout: Option<f64>) -> PyResult<()> {
+        finish(py, &self.shared, work, timeout).map(|_| ())
+    }
+
+    /// Makes work awaitable.
+    fn task(&self, work: Work) -> Task {
+        Task::new(&self.shared, work)
+    }
+}
+
+/// One end of a connection.
+#[pyclass(frozen, eq, hash, module = "fluxline")]
+pub struct Endpoint {
+    connection: Connection,
+    peer: Option<String>,
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Endpoint) -> bool {
+        let (one, other) = (&self.connection, &other.connection);
+        one.id == other.id && Arc::ptr_eq(&one.shared, &other.shared)
+    }
+}
+
+impl Eq for Endpoint {}
+
+impl std::hash::Hash for Endpoint {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.connection.id.hash(state);
+    }
+}
+
+impl Endpoint {
+    /// Names a connection of a node.
+    pub fn new(shared: &Arc<Shared>, id: EndpointId, peer: Option<String>) -> Endpoint {
+        Endpoint { connection: Connection { shared: Arc::clone(shared), id }, peer }
+    }
+
+    fn importing(&self, py: Python<'_>, name: &str, key: u64) -> Result<Work, Fault> {
+        let name = Name::parse(name)?;
+        let (connection, asked) = (self.connection.clone(), name.clone());
+        let Connection { shared, id: endpoint } = &connection;
+        let id = shared.with(py, |core| core.import(*endpoint, asked, Key(key)))?;
+        let step = move |core: &mut super::core::Core| {
+            let Some(bytes) = core.imported(id)? else { return Ok(None) };
+            let (name, connection) = (name.as_str().to_owned(), connection.clone());
+            Ok(Some(Value::Object(Box::new(move |py, _| {
+                let remote = Remote { connection, id, bytes, name };
+                Ok(Py::new(py, remote)?.into_any())
+            }))))
+        };
+        Ok(Work::new("the import", step).or_else(move |core| core.abandon_import(id)))
+    }
+
+    fn sending(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<Work, Fault> {
+        let data = Input::of("data", data)?;
+        let complete_at = Some(Level::Placed);
+        let work = Posted::Send { from: Local::Bytes(data.bytes()), complete_at };
+        self.connection.posted(py, "the message", work, nothing)
+    }
+
+    fn flushing(&self, py: Python<'_>) -> Result<Work, Fault> {
+        self.connection.posted(py, "the flush", Posted::Flush, nothing)
+    }
+
     fn receiving(
         &self,
         py: Python<'_>,
@@ -75,15 +112,12 @@ impl Endpoint {
         offset: u64,
         count: u64,
     ) -> Result<Work, Fault> {
-        let into = Slice { region: region.id_on(&self.shared)?, offset, bytes: count };
-        let tag = self.shared.with(py, |core| {
-            core.claim_with(|fabric, tag| Ok(fabric.post_receive(self.id, tag, into)?))
+        let Connection { shared, id } = &self.connection;
+        let into = Slice { region: region.id_on(shared)?, offset, bytes: count };
+        let tag = shared.with(py, |core| {
+            core.claim_with(|fabric, tag| Ok(fabric.post_receive(*id, tag, into)?))
         })?;
         Ok(claimed("the message", tag, Value::Number))
-    }
-
-    fn result(&self, py: Python<'_>, work: Work, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        object(py, &self.shared, finish(py, &self.shared, work, timeout)?)
     }
 }
 
@@ -102,7 +136,7 @@ impl Endpoint {
     /// The number of the connection on its node.
     #[getter]
     fn id(&self) -> u32 {
-        self.id.0
+        self.connection.id.0
     }
 
     /// The peer's name; None where only the number is known.
@@ -123,12 +157,12 @@ impl Endpoint {
         key: u64,
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        self.result(py, self.importing(py, name, key)?, timeout)
+        self.connection.result(py, self.importing(py, name, key)?, timeout)
     }
 
     /// Begins `import_region`.
     fn begin_import_region(&self, py: Python<'_>, name: &str, key: u64) -> PyResult<Task> {
-        Ok(Task::new(&self.shared, self.importing(py, name, key)?))
+        Ok(self.connection.task(self.importing(py, name, key)?))
     }
 
     /// Sends a message into the buffer that the peer posted next, and waits until it is there.
@@ -137,19 +171,12 @@ impl Endpoint {
         text_signature = "($self, data, *, timeout=10.0)"
     )]
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
-        let data = Input::of("data", data)?;
-        let complete_at = Some(Level::Placed);
-        let work = Posted::Send { from: Local::Bytes(data.bytes()), complete_at };
-        let work = self.posted(py, "the message", work, nothing)?;
-        finish(py, &self.shared, work, timeout).map(|_| ())
+        self.connection.wait(py, self.sending(py, data)?, timeout)
     }
 
     /// Begins `send`; the data may be changed at once.
     fn begin_send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Task> {
-        let data = Input::of("data", data)?;
-        let complete_at = Some(Level::Placed);
-        let work = Posted::Send { from: Local::Bytes(data.bytes()), complete_at };
-        Ok(Task::new(&self.shared, self.posted(py, "the message", work, nothing)?))
+        Ok(self.connection.task(self.sending(py, data)?))
     }
 
     /// Gives `count` bytes of an own region to the next message; returns a task of its length.
@@ -160,7 +187,7 @@ impl Endpoint {
         offset: u64,
         count: u64,
     ) -> PyResult<Task> {
-        Ok(Task::new(&self.shared, self.receiving(py, region, offset, count)?))
+        Ok(self.connection.task(self.receiving(py, region, offset, count)?))
     }
 
     /// Receives the next message into an own region, and returns its length.
@@ -176,7 +203,7 @@ impl Endpoint {
         count: u64,
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        self.result(py, self.receiving(py, region, offset, count)?, timeout)
+        self.connection.result(py, self.receiving(py, region, offset, count)?, timeout)
     }
 
     /// Waits until all earlier work of this connection is placed.
@@ -185,30 +212,30 @@ impl Endpoint {
         text_signature = "($self, *, timeout=10.0)"
     )]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let work = self.posted(py, "the flush", Posted::Flush, nothing)?;
-        finish(py, &self.shared, work, timeout).map(|_| ())
+        self.connection.wait(py, self.flushing(py)?, timeout)
     }
 
     /// Begins `flush`.
     fn begin_flush(&self, py: Python<'_>) -> PyResult<Task> {
-        Ok(Task::new(&self.shared, self.posted(py, "the flush", Posted::Flush, nothing)?))
+        Ok(self.connection.task(self.flushing(py)?))
     }
 
     /// Ends the connection; its unfinished work completes with an error.
     fn disconnect(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(self.shared.with(py, |core| Ok(core.fabric.disconnect(self.id)?))?)
+        let Connection { shared, id } = &self.connection;
+        Ok(shared.with(py, |core| Ok(core.fabric.disconnect(*id)?))?)
     }
 
     fn __repr__(&self) -> String {
-        format!("Endpoint(id={}, peer={:?})", self.id.0, self.peer.as_deref().unwrap_or("?"))
+        let peer = self.peer.as_deref().unwrap_or("?");
+        format!("Endpoint(id={}, peer={peer:?})", self.connection.id.0)
     }
 }
 
 /// A peer's region.
 #[pyclass(frozen, module = "fluxline")]
 pub struct Remote {
-    shared: Arc<Shared>,
-    endpoint: EndpointId,
+    connection: Connection,
     id: RemoteId,
     bytes: u64,
     name: String,
@@ -230,7 +257,8 @@ impl Remote {
         if tag.is_some_and(|tag| tag >= OWN_TAGS) {
             return Err(Fault::input("the tag is too large; give a number below 2^63"));
         }
-        let (endpoint, to) = (self.endpoint, self.at(offset));
+        let Connection { shared, id: endpoint } = self.connection.clone();
+        let to = self.at(offset);
         let mut put = move |core: &mut super::core::Core| {
             let work = Posted::Put {
                 from: Local::Bytes(data.bytes()),
@@ -243,21 +271,59 @@ impl Remote {
                 posted => posted.map(|()| Some(Value::None)),
             }
         };
-        match self.shared.with(py, &mut put)? {
+        match shared.with(py, &mut put)? {
             Some(_) => Ok(None),
             None => Ok(Some(Work::new("the put", put).woken_by(Wake::Link))),
         }
     }
 
-    fn posted(
+    /// Returns a put that is done once the bytes are in the region; a full queue delays it.
+    fn placing(
         &self,
         py: Python<'_>,
-        what: &'static str,
-        work: Posted<'_>,
-        value: fn(u64) -> Value,
+        data: Input,
+        offset: u64,
+        notify: Option<u32>,
     ) -> Result<Work, Fault> {
-        let tag = self.shared.with(py, |core| core.claim(self.endpoint, work))?;
-        Ok(claimed(what, tag, value))
+        let Connection { shared, id: endpoint } = self.connection.clone();
+        let to = self.at(offset);
+        let posted = Arc::new(AtomicU64::new(0)); // own tags are above 2^63
+        let abandoned = Arc::clone(&posted);
+        let mut step = move |core: &mut super::core::Core| {
+            let tag = posted.load(Ordering::Relaxed);
+            if tag != 0 {
+                return Ok(core.claimed(tag)?.map(nothing));
+            }
+            let from = Local::Bytes(data.bytes());
+            let work = Posted::Put { from, to, notify, complete_at: Some(Level::Placed) };
+            match core.claim(endpoint, work) {
+                Err(fault) if !fault.is_full() => return Err(fault),
+                Err(_) => {}
+                Ok(tag) => posted.store(tag, Ordering::Relaxed),
+            }
+            Ok(None)
+        };
+        shared.with(py, &mut step)?;
+        let abandon = move |core: &mut super::core::Core| {
+            core.abandon(abandoned.load(Ordering::Relaxed));
+        };
+        Ok(Work::new("the put", step).or_else(abandon))
+    }
+
+    fn adding(&self, py: Python<'_>, offset: u64, add: u64) -> Result<Work, Fault> {
+        let work = Posted::FetchAdd { at: self.at(offset), add };
+        self.connection.posted(py, "the atomic", work, Value::Number)
+    }
+
+    fn swapping(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        expected: u64,
+        desired: u64,
+    ) -> Result<Work, Fault> {
+        let work = Posted::CompareSwap { at: self.at(offset), expected, desired };
+        self.connection.posted(py, "the atomic", work, Value::Number)
     }
 
     fn getting(
@@ -269,13 +335,10 @@ impl Remote {
         count: Option<u64>,
     ) -> Result<Work, Fault> {
         let bytes = count.unwrap_or(self.bytes.saturating_sub(offset));
-        let into = Slice { region: into.id_on(&self.shared)?, offset: into_offset, bytes };
+        let region = into.id_on(&self.connection.shared)?;
+        let into = Slice { region, offset: into_offset, bytes };
         let work = Posted::Get { from: self.at(offset), into };
-        self.posted(py, "the get", work, nothing)
-    }
-
-    fn result(&self, py: Python<'_>, work: Work, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        object(py, &self.shared, finish(py, &self.shared, work, timeout)?)
+        self.connection.posted(py, "the get", work, nothing)
     }
 }
 
@@ -310,8 +373,22 @@ impl Remote {
         let data = Input::of("data", data)?;
         match self.putting(py, data, offset, notify, tag)? {
             None => Ok(()),
-            Some(work) => finish(py, &self.shared, work, timeout).map(|_| ()),
+            Some(work) => self.connection.wait(py, work, timeout),
         }
+    }
+
+    /// Begins to write an array into the region; the task is done once the bytes are there.
+    /// Until then the array must not change.
+    #[pyo3(signature = (data, offset = 0, *, notify = None))]
+    fn begin_put(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        offset: u64,
+        notify: Option<u32>,
+    ) -> PyResult<Task> {
+        let data = Input::of("data", data)?;
+        Ok(self.connection.task(self.placing(py, data, offset, notify)?))
     }
 
     /// Reads into an own region, and waits until the bytes are there.
@@ -329,7 +406,7 @@ impl Remote {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let work = self.getting(py, into, offset, into_offset, count)?;
-        finish(py, &self.shared, work, timeout).map(|_| ())
+        self.connection.wait(py, work, timeout)
     }
 
     /// Begins `get`.
@@ -342,7 +419,7 @@ impl Remote {
         into_offset: u64,
         count: Option<u64>,
     ) -> PyResult<Task> {
-        Ok(Task::new(&self.shared, self.getting(py, into, offset, into_offset, count)?))
+        Ok(self.connection.task(self.getting(py, into, offset, into_offset, count)?))
     }
 
     /// Adds to a word of the region, and returns the old value.
@@ -357,15 +434,13 @@ impl Remote {
         add: u64,
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        let work = Posted::FetchAdd { at: self.at(offset), add };
-        self.result(py, self.posted(py, "the atomic", work, Value::Number)?, timeout)
+        self.connection.result(py, self.adding(py, offset, add)?, timeout)
     }
 
     /// Begins `fetch_add`.
     #[pyo3(signature = (offset, add = 1))]
     fn begin_fetch_add(&self, py: Python<'_>, offset: u64, add: u64) -> PyResult<Task> {
-        let work = Posted::FetchAdd { at: self.at(offset), add };
-        Ok(Task::new(&self.shared, self.posted(py, "the atomic", work, Value::Number)?))
+        Ok(self.connection.task(self.adding(py, offset, add)?))
     }
 
     /// Replaces a word of the region if it is `expected`, and returns the old value.
@@ -381,19 +456,30 @@ impl Remote {
         desired: u64,
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        let work = Posted::CompareSwap { at: self.at(offset), expected, desired };
-        self.result(py, self.posted(py, "the atomic", work, Value::Number)?, timeout)
+        self.connection.result(py, self.swapping(py, offset, expected, desired)?, timeout)
+    }
+
+    /// Begins `compare_swap`.
+    fn begin_compare_swap(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        expected: u64,
+        desired: u64,
+    ) -> PyResult<Task> {
+        Ok(self.connection.task(self.swapping(py, offset, expected, desired)?))
     }
 
     /// Maps the region into this process, where the link can: stores change the peer's memory.
     fn window(&self, py: Python<'_>) -> PyResult<Memory> {
-        let window = self.shared.with(py, |core| Ok(core.fabric.window(self.id)?))?;
+        let window = self.connection.shared.with(py, |core| Ok(core.fabric.window(self.id)?))?;
         let none = "this link maps no regions of peers; use put and get";
         let window = window.ok_or_else(|| Fault::link(none))?;
         Ok(Memory::new(Lent::new(window)))
     }
 
     fn __repr__(&self) -> String {
-        format!("Remote(name={:?}, bytes={}, endpoint={})", self.name, self.bytes, self.endpoint.0)
+        let (name, endpoint) = (&self.name, self.connection.id.0);
+        format!("Remote(name={name:?}, bytes={}, endpoint={endpoint})", self.bytes)
     }
 }

@@ -1,66 +1,24 @@
 """The command `python3 -m fluxline.export` on a recorded run."""
 
+import json
+import os
 import subprocess
 import sys
 
+import digitizer
 import numpy as np
 import pytest
 from needs import package
 
 import fluxline as fl
 
-DESCRIPTION = """
-name = "digitizer"
-about = "Waveforms."
-reference = "none: made up for this test"
-byte-order = "big"
-[[packet]]
-name = "waveform"
-source = ["board"]
-fields = [
-  { name = "board", type = "u16" },
-  { name = "temperature", type = "u16", unit = "mK", help = "Of the board." },
-  { name = "trigger", type = "u32" },
-]
-sequence = { value = "trigger" }
-event = { key = "trigger" }
-[packet.records]
-name = "sample"
-bytes = 2
-fields = [{ name = "adc", type = "i16", unit = "mV" }]
-"""
-
-EXPERIMENT = """
-name = "digitizers"
-runs = "runs"
-[[source]]
-name = "boards"
-format = "digitizer.toml"
-[source.raw]
-file = "packets.bin"
-record-bytes = 208
-[events]
-build = "key"
-require = 3
-"""
-
 BOARDS, SAMPLES, EVENTS = 3, 100, 400
-HEADER = [("board", ">u2"), ("temperature", ">u2"), ("trigger", ">u4")]
 
 
 @pytest.fixture(scope="session", name="recorded")
 def run_of_digitizers(program, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("recorded")
-    (folder / "digitizer.toml").write_text(DESCRIPTION)
-    (folder / "run.toml").write_text(EXPERIMENT)
-    packets = np.zeros((EVENTS, BOARDS), np.dtype([*HEADER, ("adc", ">i2", SAMPLES)]))
-    packets["board"] = np.arange(BOARDS)
-    packets["trigger"] = np.arange(EVENTS)[:, np.newaxis]
-    packets["temperature"] = 300 + packets["board"]
-    packets["adc"] = np.random.default_rng(1).integers(-500, 500, packets["adc"].shape)
-    packets.tofile(folder / "packets.bin")
-    subprocess.run([program, "run", "run.toml"], cwd=folder, check=True, capture_output=True)
-    return folder / "runs/0000"
+    adc = np.random.default_rng(1).integers(-500, 500, (EVENTS, BOARDS, SAMPLES))
+    return digitizer.record(program, tmp_path_factory.mktemp("recorded"), adc)
 
 
 def export(*arguments):
@@ -126,8 +84,57 @@ def test_times_select_events(recorded, tmp_path):
         done = export(recorded, "--to", "npz", tmp_path / str(number), flag, f"{time}Z")
         assert done.returncode == 0, done.stderr
         assert f"{wanted:>12} rows  events" in done.stdout, (flag, time, done.stdout)
-    done = export(recorded, "--to", "npz", tmp_path / "c", "--since", "noon")
-    assert done.returncode == 2 and "`noon` is not a time" in done.stderr
+    for wrong in ("noon", "2026-11-23T12:00:00+01:00"):
+        done = export(recorded, "--to", "npz", tmp_path / "c", "--since", wrong)
+        assert done.returncode == 2 and f"`{wrong}` is not a time" in done.stderr
+
+
+def by_the_program(program, *arguments):
+    """Run `fluxline export` with this Python."""
+    environment = {**os.environ, "FLUXLINE_PYTHON": sys.executable}
+    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False, env=environment)
+
+
+def test_the_program_passes_times_and_statuses_on(program, recorded, tmp_path):
+    h5py = package("h5py")
+    first = fl.Run(recorded).events(columns=["first_time"]).numpy("first_time")[0].astype(int)
+    for number, (flag, time, wanted) in enumerate([
+        ("--since", first, EVENTS), ("--until", first, 0), ("--since", first + 1, 0),
+    ]):
+        out = tmp_path / f"{number}.h5"
+        text = f"{time // 10**9}.{time % 10**9:09}"
+        done = by_the_program(program, "--json", "export", recorded, "--to", "hdf5", "--into", out,
+                              flag, text)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["status"] == 0 and found["file"] == str(out)
+        rows = {table["name"]: table["rows"] for table in found["tables"]}
+        assert rows["events"] == wanted, (flag, time)
+        with h5py.File(out) as file:
+            assert file.get("tables/events/key", []).__len__() == wanted
+    again = by_the_program(program, "export", recorded, "--to", "hdf5", "--into", out)
+    assert again.returncode == 3 and "exists already" in again.stderr
+    again = by_the_program(program, "--json", "export", recorded, "--to", "hdf5", "--into", out)
+    error = json.loads(again.stderr)
+    assert error["status"] == again.returncode == 3 and "exists already" in error["error"]
+    copy = tmp_path / "0009"
+    subprocess.run(["cp", "-r", recorded, copy], check=True)
+    file = next(copy.glob("events-*.arrows"))
+    file.write_bytes(file.read_bytes()[:-5000])
+    damaged = by_the_program(program, "export", copy, "--to", "nexus", "--into", tmp_path / "d.nxs")
+    assert damaged.returncode == 8 and "cannot be read" in damaged.stderr, damaged.stderr
+
+
+def test_a_killed_export_to_npz_begins_anew_and_leaves_nothing_behind(recorded, tmp_path):
+    out = tmp_path / "run.npz"
+    (tmp_path / "run.npz.part").write_bytes(b"PK half a file")
+    (tmp_path / "run.npz.columns").mkdir()
+    (tmp_path / "run.npz.columns" / "0").write_bytes(b"a half column")
+    done = export(recorded, "--to", "npz", out)
+    assert done.returncode == 0 and "npz begins anew" in done.stdout, done.stderr
+    assert (np.load(out)["digitizer-waveform/adc"] == waveforms(recorded)).all()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
 
 
 def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):

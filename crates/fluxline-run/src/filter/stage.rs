@@ -1,8 +1,8 @@
-//! The stage between builder and recorder: filters in turn, then late fragments.
+//! The stage between builder and recorder: filters in turn, then late fragments, then marks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fluxline_daq::event::{EventBatch, EventRow, EventStatus, UNDECIDED};
+use fluxline_daq::event::{EventBatch, EventRow, EventStatus, EventView, MARKED, UNDECIDED};
 use fluxline_daq::ledger::FilterCounters;
 
 use super::rejected::RejectedEvents;
@@ -17,6 +17,8 @@ const NOTES_MAX: usize = 5;
 pub(crate) struct FilterStage {
     /// The experiment's expression first, then the program's function.
     filters: Vec<Box<dyn Filter>>,
+    /// The experiment's expression for marks.
+    mark: Option<Expression>,
     rejected: RejectedEvents,
     decisions: Decisions,
     /// For each row that is left: a filter failed on it.
@@ -38,14 +40,21 @@ impl FilterStage {
         FilterStage::new(expression.into_iter().chain(function).collect())
     }
 
+    /// Marks the events for which an expression is true, after all filters.
+    pub fn with_mark(self, mark: Option<Expression>) -> FilterStage {
+        FilterStage { mark, ..self }
+    }
+
     /// Takes note of a source.
     pub fn add_source(&mut self, source: &RunSource) {
+        self.mark.iter_mut().for_each(|mark| mark.add_source(source));
         self.filters.iter_mut().for_each(|filter| filter.add_source(source));
     }
 
-    /// Removes the events that a filter rejects, and counts them in the ledger of `monitor`.
+    /// Removes the events that a filter rejects, marks others, and counts both in the ledger of
+    /// `monitor`.
     pub fn apply(&mut self, batch: &mut EventBatch, monitor: &Monitor) {
-        if self.filters.is_empty() {
+        if self.filters.is_empty() && self.mark.is_none() {
             return;
         }
         let mut counters = FilterCounters::default();
@@ -65,7 +74,20 @@ impl FilterStage {
         if counters.events_undecided > 0 {
             batch.add_to_missing(&self.undecided, UNDECIDED);
         }
+        counters.events_marked = self.add_marks(batch);
         monitor.note_filter(&counters);
+    }
+
+    /// Marks the events for which `mark` is true; returns their number.
+    fn add_marks(&mut self, batch: &mut EventBatch) -> u64 {
+        let Some(mark) = &self.mark else { return 0 };
+        let is_marked = |event: EventView<'_>| !event.is_late() && mark.is_true(&event);
+        let marked: Vec<bool> = batch.views().map(is_marked).collect();
+        let count = marked.iter().filter(|marked| **marked).count() as u64;
+        if count > 0 {
+            batch.add_to_missing(&marked, MARKED);
+        }
+        count
     }
 
     /// Asks one filter for its decisions.

@@ -13,7 +13,7 @@ use fluxline_daq::record::{
     BatchMark, Integrity, ReadError, ReadReport, RecordedBatch, RunEnd, RunFolder, RunReader,
 };
 
-/// Time after which the thread no longer follows a run when nobody asks.
+/// Time without a question after which the thread no longer follows a run.
 const ASKED: Duration = Duration::from_secs(30);
 /// Pause at the end of a run that is being written.
 const PAUSE: Duration = Duration::from_millis(300);

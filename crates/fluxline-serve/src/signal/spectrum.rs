@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// The sum as it is defined.
+    /// The sum of the definition.
     fn obvious(values: &[Complex]) -> Vec<Complex> {
         let count = values.len();
         let of = |frequency: usize| {

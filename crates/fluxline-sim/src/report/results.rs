@@ -80,7 +80,7 @@ pub struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
-    /// There was no goal.
+    /// No goal was set.
     NotAsked,
     /// The interval is as narrow as asked for.
     Reached,

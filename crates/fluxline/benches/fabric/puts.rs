@@ -1,4 +1,4 @@
-//! What object safety costs: the same puts through `&mut dyn Fabric` and through the type itself.
+//! The cost of object safety: the same puts through `&mut dyn Fabric` and the type itself.
 //!
 //! Two nodes of one process on shared memory; 8 bytes a put, without a completion and with one that
 //! is polled. Interleaved, medians of 15 rounds (docs/adr/0007).

@@ -19,7 +19,7 @@ pub fn compile(folder: &FilePath) -> PathBuf {
     program
 }
 
-/// How the bare program streams.
+/// The bare program's way of streaming.
 #[derive(Clone, Copy)]
 pub struct Stream {
     pub datagram_bytes: usize,

@@ -1,4 +1,4 @@
-//! What a process has used of its core, user and system apart.
+//! The core time that a process has used, user and system apart.
 
 /// Time of the processor \[s\].
 #[derive(Clone, Copy, Debug, Default)]

@@ -38,7 +38,7 @@ impl Settings {
         self
     }
 
-    /// What was given, or the default.
+    /// Returns the given value, or the default.
     pub fn get<T: FromStr + Default>(&self, name: &str) -> T {
         self.0.get(name).and_then(|text| text.parse().ok()).unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl Settings {
         self.0.get(name).and_then(|text| text.parse().ok()).unwrap_or(IpAddr::from([127, 0, 0, 1]))
     }
 
-    /// Where the other end listens.
+    /// The address on which the other end listens.
     pub fn peer(&self) -> SocketAddr {
         SocketAddr::new(self.address("to"), self.get("port"))
     }

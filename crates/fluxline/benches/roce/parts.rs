@@ -27,7 +27,7 @@ pub const ALL: [(&str, Part); 8] = [
 
 /// Regions that are larger than the caches of this machine's cores \[byte\].
 const WALKED_BYTES: u64 = 64 << 20;
-/// How long a trial measures \[s\].
+/// Duration of a trial's measurement \[s\].
 const SECONDS: f64 = 0.6;
 /// Headers of IP and UDP \[byte\].
 const BELOW: usize = 28;
@@ -183,7 +183,7 @@ fn walks(bench: &Bench) {
     print_load();
 }
 
-/// What a GB costs each side, with and without the invariant CRC.
+/// Measures each side's cost of a GB, with and without the invariant CRC.
 fn costs(bench: &Bench) {
     println!("\ncost: processor time [s/GB], user + system; puts of 64 KiB over loopback");
     println!("a side that polls uses its core all the time, and pays for waiting too");
@@ -323,7 +323,7 @@ fn small(bench: &Bench) {
     print_load();
 }
 
-/// How many small puts a second, beside trains of datagrams of the same size.
+/// Measures small puts per second, beside trains of datagrams of the same size.
 fn rates(bench: &Bench) {
     println!("\nrate: small puts placed [M/s] and the ratio to bare datagrams of that size; lost");
     println!(

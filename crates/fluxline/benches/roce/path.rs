@@ -1,4 +1,4 @@
-//! Where a trial runs: over loopback, or from one namespace to another.
+//! The path of a trial: over loopback, or from one namespace to another.
 
 use std::process::Command;
 

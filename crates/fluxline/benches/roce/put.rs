@@ -12,7 +12,7 @@ use super::cpu::Cpu;
 use super::ends::{self, Settings, region_bytes};
 use super::trial::print_side;
 
-/// What begins slowly is not measured.
+/// Time before the measurement, so that a slow start does not count.
 const WARM_UP: Duration = Duration::from_millis(150);
 /// Looks at completions between two looks at the counters and the clock.
 const LOOKS: u32 = 64;
@@ -91,7 +91,7 @@ fn payload_sent(node: &mut RoceNode, endpoint: EndpointId) -> Option<u64> {
     node.node().connection_counters(endpoint).map(|counters| counters.payload_sent)
 }
 
-/// What was placed at a thread in the time of a trial.
+/// Bytes and puts placed at a thread during a trial.
 struct Placed {
     bytes: f64,
     seconds: f64,

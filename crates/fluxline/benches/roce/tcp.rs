@@ -10,7 +10,7 @@ use super::cpu::Cpu;
 use super::ends::Settings;
 use super::trial::print_side;
 
-/// What one call moves \[byte\].
+/// Bytes per call.
 const BLOCK: usize = 256 << 10;
 const WARM_UP: Duration = Duration::from_millis(300);
 

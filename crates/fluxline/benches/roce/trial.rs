@@ -11,7 +11,7 @@ use super::ends::Settings;
 use super::path::Path;
 use super::{bare, ping, put, tcp};
 
-/// What all parts share.
+/// Settings that all parts share.
 pub struct Bench {
     pub rounds: usize,
     /// The sender's and the receiver's.
@@ -28,10 +28,10 @@ impl Bench {
     }
 }
 
-/// What one end says.
+/// The report of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Side {
-    /// What was sent or arrived \[byte\]; of trips, how many.
+    /// Bytes sent or arrived; for round trips, their number.
     pub amount: f64,
     /// In which time; the sender may not say.
     pub seconds: f64,
@@ -40,7 +40,7 @@ pub struct Side {
     pub cpu: Cpu,
 }
 
-/// What both ends say.
+/// The reports of both ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub sent: Side,

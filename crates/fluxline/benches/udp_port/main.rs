@@ -27,12 +27,12 @@ use median::median;
 
 /// Frames \[byte\]: small, Ethernet's, a page with RoCE's headers, jumbo Ethernet's.
 const SIZES: [usize; 4] = [64, 1_472, 4_096 + 58, 8_972];
-/// How long one trial sends.
+/// Duration of a trial's sending.
 const TRIAL: Duration = Duration::from_millis(700);
 /// Frames between two looks at the clock.
 const BURST: usize = 256;
 
-/// How a trial sends and receives.
+/// A trial's way of sending and receiving.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -46,7 +46,7 @@ const KINDS: [Kind; 3] = [
     Kind { name: "single, nap", trains: false, nap: Duration::from_micros(50) },
 ];
 
-/// What arrived, and in which time.
+/// Arrived bytes and datagrams, and the time that they took.
 #[derive(Clone, Copy, Default)]
 struct Arrived {
     frames: f64,

@@ -1,4 +1,4 @@
-//! How many frames cross a veth pair: AF_XDP ports beside sockets (sendmmsg, recvmmsg) in the same
+//! The frame rate across a veth pair: AF_XDP ports beside sockets (sendmmsg, recvmmsg) in the same
 //! run. Sender on core 0 and receiver on core 1, each in a network namespace of its own; unpaced,
 //! and the highest paced rate at which none is lost. Single datagrams: no segmentation, no GRO.
 //! The receiver reads one byte per cache line; the ports check every checksum as well.
@@ -22,7 +22,7 @@ use trial::Trial;
 
 /// Payload and MTU \[byte\].
 const SIZES: [(usize, usize); 3] = [(64, 1_500), (1_472, 1_500), (8_972, 9_000)];
-/// Who sends and who receives.
+/// The senders and receivers of each pair.
 const PAIRS: [(&str, &str); 4] =
     [("socket", "socket"), ("xdp", "xdp"), ("xdp", "socket"), ("socket", "xdp")];
 /// Steps of the bisection; the range shrinks to a thirtieth.

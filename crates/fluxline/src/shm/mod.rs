@@ -127,7 +127,7 @@ pub enum ShmError {
         /// The reason why it is not used.
         flaw: Flaw,
     },
-    /// There is no such node.
+    /// The node does not exist.
     #[error("{} is not there; start its process first, or look with `fluxline shm list`",
         .path.display())]
     NotThere {

@@ -1,64 +1,67 @@
 //! A compiled function that decides on events, called by its address.
 //!
 //! C compilers, numba and cffi make such functions. Their rows are plain numbers, so that each of
-//! these languages can declare them.
+//! these languages can declare them. The header of the C library is made from this file.
 
 use std::ffi::c_void;
 
-/// An event, as a compiled function reads it.
+/// An event, as a filter reads it. Numbers that it does not have are UINT64_MAX or UINT32_MAX.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompiledEvent {
-    /// The key; all bits are set where it has none.
+    /// The key that joined its packets.
     pub key: u64,
-    /// Time of arrival of its first packet \[ns since 1970\].
+    /// Time of arrival of its first packet, in ns since 1970.
     pub first_ns: u64,
-    /// Time of arrival of its last packet \[ns since 1970\].
+    /// Time of arrival of its last packet, in ns since 1970.
     pub last_ns: u64,
-    /// Time at which it was closed \[ns since 1970\].
+    /// Time at which it was closed, in ns since 1970.
     pub built_ns: u64,
-    /// Length of the bytes of all its packets together \[byte\].
+    /// Length of the bytes of all its packets together.
     pub bytes: u64,
     /// Number of its packets.
     pub packets: u32,
     /// The generation of its key.
     pub generation: u32,
-    /// The only source that it may hold; all bits are set where sources share its key.
+    /// The only source that it may hold, where sources do not share its key.
     pub source: u32,
     /// 0: complete, 1: incomplete, 2: stopped.
     pub status: u32,
 }
 
+/// The C header has `UINT64_MAX` instead of this constant.
+///
+/// cbindgen:ignore
 impl CompiledEvent {
     /// The value of numbers that an event or packet does not have.
     pub const NONE: u64 = u64::MAX;
 }
 
-/// A packet of an event, as a compiled function reads it.
+/// A packet of an event, as a filter reads it. Numbers that it does not have are UINT64_MAX.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompiledPacket {
-    /// Start of its bytes in the event's bytes.
+    /// Start of its bytes in the bytes of the event.
     pub start: u64,
-    /// The packet counter, unwrapped; all bits are set where it has none.
+    /// The packet counter, unwrapped.
     pub sequence: u64,
-    /// Time of arrival \[ns since 1970\].
+    /// Time of arrival, in ns since 1970.
     pub time_ns: u64,
-    /// The sensor's time \[ns since its epoch\]; all bits are set where it has none.
+    /// The sensor's time, in ns since its epoch.
     pub sensor_time_ns: u64,
     /// Packet index or byte offset within its source's fragment.
     pub part: u64,
     /// Number of its bytes.
     pub bytes: u32,
-    /// Start of the payload in the packet \[byte\].
+    /// Start of the payload in the packet.
     pub payload_start: u32,
-    /// Length of the payload \[byte\].
+    /// Length of the payload, in bytes.
     pub payload_bytes: u32,
-    /// The source's number.
+    /// The number of the source.
     pub source: u32,
-    /// The number of the source's input: its place in the experiment.
+    /// The number of the source's input: its place in the experiment, from 0.
     pub input: u32,
-    /// The packet type's number in the source's description.
+    /// The number of the packet type in the source's description, from 0.
     pub packet_type: u32,
 }
 

@@ -37,7 +37,7 @@ fn run_lines(lines: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a program is installed.
+/// Returns true if a program is installed.
 pub fn is_installed(program: &str) -> bool {
     Command::new(program)
         .arg("--version")

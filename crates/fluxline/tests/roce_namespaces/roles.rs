@@ -1,4 +1,4 @@
-//! What the processes inside the namespaces do.
+//! The processes inside the namespaces.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -256,7 +256,7 @@ fn works() {
     finish(&mut node, endpoint);
 }
 
-/// How much of a long put goes into each frame: what the handshake found the path to take.
+/// Prints the payload per frame of a long put, which the handshake found for the path.
 fn say_payload(node: &mut RoceNode, (endpoint, remote): (EndpointId, RemoteId)) {
     let (bytes, to) = (vec![1; WORD_AT as usize / 256], Target { remote, offset: 0 });
     let work = Work::Put { from: Local::Bytes(&bytes), to, notify: None, complete_at: None };

@@ -88,7 +88,7 @@ pub fn content(seed: u64, part: u64) -> Vec<u8> {
     (0..PART_BYTES).map(|_| draw.bits() as u8).collect()
 }
 
-/// What one serving thread saw.
+/// Observations of one serving thread.
 #[derive(Debug, Default)]
 pub struct Served {
     /// The parts whose last put came here, in order.

@@ -14,7 +14,7 @@ use fluxline_core::{Span, conformance};
 
 use self::ends::{address, any_port, config, ports};
 
-/// What becomes of the other nodes of both ends.
+/// The fate of the other nodes of both ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
     Stay,

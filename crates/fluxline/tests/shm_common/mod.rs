@@ -1,4 +1,4 @@
-//! What the tests of shared memory between processes have in common.
+//! Code that the tests of shared memory between processes share.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the processes in the namespaces do.
+//! The processes in the namespaces.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};

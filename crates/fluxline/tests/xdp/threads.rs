@@ -39,7 +39,7 @@ fn export<P: Waiting>(node: &mut RoceNode<P>) -> RegionId {
     region
 }
 
-/// What a writer writes.
+/// Returns the bytes that a writer writes.
 fn content(of: u32) -> Vec<u8> {
     (0..BYTES as u32).map(|index| (index * 13 + of * 7 + index / 256) as u8).collect()
 }

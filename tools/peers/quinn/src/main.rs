@@ -16,11 +16,11 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfi
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What begins slowly is not measured.
+/// Time before the measurement, so that a slow start does not count.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// One write.
 const BLOCK_BYTES: usize = 256 << 10;
-/// What may be in flight, on both sides: more than any path here holds.
+/// Bytes in flight allowed on both sides: more than any path here holds.
 const WINDOW_BYTES: u32 = 64 << 20;
 const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 

@@ -39,7 +39,7 @@ impl CrossoverFile {
         }
         if scheme != "shm" {
             return Err(Failure::failed(format_args!(
-                "{scheme}:// maps no peer's memory, so there is no crossover to keep; measure \
+                "{scheme}:// maps no peer's memory, so it has no crossover to keep; measure \
                  shm://."
             )));
         }

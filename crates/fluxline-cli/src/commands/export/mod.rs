@@ -26,7 +26,7 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<Ending, Failure
         ExportKind::Arrow => ExportFormat::Arrow,
         ExportKind::Csv => ExportFormat::Csv,
         ExportKind::Npy => ExportFormat::Npy,
-        ExportKind::Hdf5 | ExportKind::Nexus => return laboratory::export(arguments),
+        ExportKind::Hdf5 | ExportKind::Nexus => return laboratory::export(arguments, json),
     };
     let job = ExportJob::open(&arguments.run, &config(arguments, format))
         .map_err(|error| Failure::input(format_args!("{error}.")))?;

@@ -25,7 +25,7 @@ const NO_BUFFER_WAIT: Span = Span::from_ms(100);
 pub(super) enum Outcome {
     /// It is done; the next request is this many PSNs further on.
     Next(u32),
-    /// There is no buffer for the message yet.
+    /// The message has no buffer yet.
     NotReady,
     /// Too many answers wait: the request counts as lost.
     Busy,

@@ -84,7 +84,7 @@ pub enum PushRefused {
     #[error("the push ring's owner does not let this sender in: {0}")]
     NotAdmitted(Status),
     /// Final: the region of that name is not a push ring.
-    #[error("the region of that name is no push ring of this version; look at the name")]
+    #[error("the region of that name is not a push ring of this version; check the name")]
     NoRing,
     /// The caller's: the sender was finished.
     #[error("this sender was finished; open another one")]

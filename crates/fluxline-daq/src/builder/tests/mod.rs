@@ -5,5 +5,6 @@ mod cases;
 mod files;
 mod parts;
 mod random;
+mod saved;
 mod sources;
 mod world;

@@ -16,35 +16,35 @@ use super::world::*;
 use crate::event::EventStatus;
 
 /// Random numbers from a seed.
-struct Random(Xoshiro256StarStar);
+pub(super) struct Random(Xoshiro256StarStar);
 
 impl Random {
-    fn new(seed: u64) -> Random {
+    pub(super) fn new(seed: u64) -> Random {
         Random(Xoshiro256StarStar::seed_from_u64(seed))
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0.next_u64() % bound
     }
 
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+    pub(super) fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
 
     /// True with a chance of `per_mille`.
-    fn chance(&mut self, per_mille: u64) -> bool {
+    pub(super) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 }
 
-fn runs(usual: u64) -> std::ops::Range<u64> {
+pub(super) fn runs(usual: u64) -> std::ops::Range<u64> {
     let asked = std::env::var("FLUXLINE_RANDOM_RUNS").ok().and_then(|text| text.parse().ok());
     0..asked.unwrap_or(usual)
 }
 
 /// The faults that a random run may have.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+pub(super) struct Limits {
     latencies: &'static [u64],
     jitters: &'static [u64],
     spills: &'static [u64],
@@ -55,7 +55,7 @@ struct Limits {
     key_bits: &'static [u8],
 }
 
-const ANYTHING: Limits = Limits {
+pub(super) const ANYTHING: Limits = Limits {
     latencies: &[0, US, 200 * US, 30 * MS, 200 * MS],
     jitters: &[0, 0, US, 5 * MS, 30 * MS],
     spills: &[1, 1, 1, 3],
@@ -66,16 +66,16 @@ const ANYTHING: Limits = Limits {
 };
 
 /// A run and its truth.
-struct Made {
-    packets: Vec<Sent>,
+pub(super) struct Made {
+    pub(super) packets: Vec<Sent>,
     /// Parts that arrived, by the number of the trigger.
     arrived: BTreeMap<usize, BTreeSet<(u32, u64)>>,
     /// The key of each trigger.
     keys: Vec<u64>,
     spills: u64,
-    key_bits: u8,
+    pub(super) key_bits: u8,
     /// Returns the times of triggers.
-    times: Vec<u64>,
+    pub(super) times: Vec<u64>,
 }
 
 /// Returns the times at which a source sends.
@@ -108,7 +108,7 @@ fn habit(random: &mut Random, limits: Limits, end: u64) -> Habit {
     }
 }
 
-fn make(seed: u64, limits: Limits) -> Made {
+pub(super) fn make(seed: u64, limits: Limits) -> Made {
     let mut random = Random::new(seed);
     let sources = 1 + random.below(6) as u32;
     let period = random.of(&[20 * US, 100 * US, MS, 20 * MS]);
@@ -168,7 +168,7 @@ fn send(random: &mut Random, made: &mut Made, source: u32, habit: &Habit, limits
     }
 }
 
-fn quick() -> BuilderConfig {
+pub(super) fn quick() -> BuilderConfig {
     BuilderConfig { settling: Span::from_ms(200), ..shared() }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use crate::event::UNDECIDED;
+use crate::event::{MARKED, UNDECIDED};
 
 /// The mark of a text that was cut.
 const CUT: char = '…';
@@ -103,7 +103,7 @@ impl LatePart {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Item {
-    /// There are too few sources.
+    /// Too few sources came.
     Count { came: u32, of: u32 },
     /// A source is missing as a whole.
     Absent { label: String, reason: String },
@@ -177,10 +177,11 @@ impl Missing {
         });
     }
 
-    /// Returns true when nothing is missing. The mark of a filter that failed says nothing about
-    /// that.
+    /// Returns true when nothing is missing. The marks of filters say nothing about that.
     pub(super) fn is_empty(&self) -> bool {
-        self.items.iter().all(|item| matches!(item, Item::Other(text) if text == UNDECIDED))
+        self.items
+            .iter()
+            .all(|item| matches!(item, Item::Other(text) if text == UNDECIDED || text == MARKED))
     }
 
     /// Returns the text.

@@ -1,4 +1,4 @@
-//! What other drivers say.
+//! Messages from other drivers.
 
 use fluxline_core::fabric::{
     Completion, EndpointId, Key, Operation, Reliability, RemoteId, Rights, Status,

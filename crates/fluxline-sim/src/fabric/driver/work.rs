@@ -1,4 +1,4 @@
-//! How posted work is done: one piece after the other, each begun when the one before is placed.
+//! Execution of posted work: one piece after the other, each begun when the one before is placed.
 //!
 //! SCI keeps no order between packets, so order is made here, as programs over SISCI make it: all
 //! stores are answered before the next piece, or the flag that says they are there, is written.

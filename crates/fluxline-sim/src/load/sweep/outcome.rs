@@ -66,7 +66,7 @@ pub enum WarmUp {
     Settled,
     /// They had not settled within the longest warm-up: beyond saturation they never do.
     CutShort,
-    /// There was none: everything is measured, from the start.
+    /// No warm-up: everything is measured, from the start.
     LeftOut,
 }
 

@@ -1,4 +1,4 @@
-//! Which side is there: one producer at a time, ends and deaths.
+//! The life of both sides: one producer at a time, ends and deaths.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Which address frames leave from, and how long they may be.
+//! The address that frames leave from, and their greatest length.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -46,7 +46,7 @@ pub enum Why {
         /// The id of the node.
         id: u32,
     },
-    /// There was time for further news; the number tells later waits apart.
+    /// The wait for further news is over; the number identifies the wait.
     News(u32),
     /// The routes are computed.
     Planned(u32),

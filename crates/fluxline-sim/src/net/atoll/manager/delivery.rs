@@ -380,7 +380,7 @@ impl<C: Cargo + Clone> Managed<C> {
 enum Given<C> {
     /// It has the message.
     Taken(SendId),
-    /// There is no room now; the message comes back.
+    /// The chip has no room now; the message comes back.
     NoRoom(Envelope<C>),
     /// The node has lost its power, or the port has no cable.
     Never,

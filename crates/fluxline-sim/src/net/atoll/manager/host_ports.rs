@@ -74,7 +74,7 @@ pub enum PortError {
     /// The queue is full: try again after a message has ended.
     #[error("too many messages of this process wait; try again after one of them has ended")]
     Full,
-    /// There is no route, or the message is too long.
+    /// The target has no route, or the message is too long.
     #[error("node {target} has no route from here, or the message is too long")]
     Unreachable {
         /// The receiver.

@@ -55,7 +55,7 @@ pub enum Change {
     No,
     /// Links or states have changed.
     Links,
-    /// There are chips behind a link that the map does not show.
+    /// Chips behind a link that the map does not show.
     Unknown,
 }
 

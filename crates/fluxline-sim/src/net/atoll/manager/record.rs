@@ -63,7 +63,7 @@ pub struct Record {
 /// The manner of a change of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// There were no routes before.
+    /// The first routes: none before.
     First,
     /// While messages flow: old and new routes together have no cycle.
     Running,

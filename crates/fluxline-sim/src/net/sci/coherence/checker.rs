@@ -76,7 +76,7 @@ pub enum Broken {
         /// The steps that lead there, shortest.
         trace: Vec<String>,
     },
-    /// There are more states than allowed.
+    /// More states than allowed.
     #[error("more than {0} states; allow more, or take fewer caches or values")]
     TooMany(usize),
 }

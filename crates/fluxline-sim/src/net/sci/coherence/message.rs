@@ -9,9 +9,9 @@ pub enum MemoryState {
     /// No cache has a copy.
     #[default]
     Home,
-    /// There is a list; memory's copy is valid.
+    /// A list exists; memory's copy is valid.
     Fresh,
-    /// There is a list; memory's copy is stale.
+    /// A list exists; memory's copy is stale.
     Gone,
 }
 
