@@ -265,7 +265,7 @@ fn needed_replicas(settings: &Settings, topic: &str) -> Option<usize> {
     topic_option(settings, topic, "min.insync.replicas")
 }
 
-/// Returns the largest record that the topic takes \[byte\], where the broker shows it to this user.
+/// Returns the largest record that the topic takes \[byte\], where the broker shows it.
 pub fn record_bytes_of(settings: &Settings, topic: &str) -> Option<usize> {
     /// Key, headers and framing.
     const AROUND_BYTES: usize = 4096;

@@ -163,7 +163,7 @@ pub fn gather_topic(
     let mut about = About::default();
     for feed in feeds.values_mut() {
         feed.next_closed()?;
-        feed.tell(&mut about);
+        feed.add_about(&mut about);
     }
     let mut target = Target::begin(into, about)?;
     match merge(&mut target, commits, &mut feeds, progress) {
@@ -289,8 +289,8 @@ impl TopicFeed {
         }
     }
 
-    /// Adds what the descriptions have told.
-    fn tell(&self, about: &mut About) {
+    /// Adds the name, the experiment and the formats of its descriptions.
+    fn add_about(&self, about: &mut About) {
         if about.name.is_empty() {
             about.name.clone_from(&self.about.name);
         }
