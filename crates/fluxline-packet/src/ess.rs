@@ -181,7 +181,7 @@ pub struct NameTemplate {
 /// A part of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamePart {
-    /// As it is.
+    /// Literal text.
     Text(String),
     /// This value of the header, in decimal digits.
     Value(usize),
