@@ -278,8 +278,8 @@ impl Acquisition {
         self.subscribers.sources()
     }
 
-    /// Returns the feeder of a `[source.program]` source, once; `None`: the source is unknown, or its
-    /// feeder was returned before. The source ends when its feeder is dropped.
+    /// Returns the feeder of a `[source.program]` source, once; `None`: the source is unknown, or
+    /// its feeder was returned before. The source ends when its feeder is dropped.
     #[must_use]
     pub fn feeder(&self, source: &str) -> Option<Feeder> {
         self.feeders.iter().find(|feeder| feeder.name() == source)?.take()

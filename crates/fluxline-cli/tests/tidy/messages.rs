@@ -77,7 +77,7 @@ fn phrases_are_found_in_messages_only() {
                   let a = \"there is no file\";\n\
                   let b = (\"the file\", \"it \\\"is\\\" no file, and is \\\n    \
                   no folder\");\n\
-                  let c = \"it is no longer there\"; // is no message\n\
+                  let c = \"it is no longer there\"; // a comment\n\
                   assert!(a, \"is no file\");\n\
                   #[cfg(test)]\n let d = \"there is no file\";\n";
     let found = messages(source);

@@ -1,7 +1,7 @@
 //! Packets that another builder stores: here only their keys and numbers count.
 //!
-//! Several builders may share the keys of a run. Each must know the progress and the losses of every
-//! source, so each takes every packet, with the bytes or without.
+//! Several builders may share the keys of a run. Each must know the progress and the losses of
+//! every source, so each takes every packet, with the bytes or without.
 
 use fluxline_core::{Datagram, Moment};
 use fluxline_packet::Parsed;

@@ -89,8 +89,8 @@ impl Experiment {
         check_seconds("seconds", self.seconds).map_err(|text| Problem::at("seconds", text))?;
         check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;
         if self.sources.is_empty() {
-            let text = "the experiment has no source; write a [[source]] table with a `format` and one of \
-                        `udp`, `shm`, `roce`, `pcap`, `raw`, `program`, `emulator`.";
+            let text = "the experiment has no source; write a [[source]] table with a `format` and \
+                        one of `udp`, `shm`, `roce`, `pcap`, `raw`, `program`, `emulator`.";
             return Err(Problem::at("", text));
         }
         for (number, source) in self.sources.iter().enumerate() {

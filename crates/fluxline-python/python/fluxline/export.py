@@ -97,7 +97,8 @@ ROLES = ("event_id", "event_time", "pulse_height")
 def options_of(given: argparse.Namespace) -> dict[str, Any]:
     """Returns the keywords of an export; refuses arguments that its format does not have."""
     named = {key: value for key, value in vars(given).items()
-             if key not in ("run", "to", "out", "json") and value not in (None, False)}
+             if key not in ("run", "to", "out", "json")
+             and value is not None and value is not False}  # the time 0 is a value
     strange = [key for key in named if key not in OPTIONS[given.to]]
     if strange:
         raise Error(f"--{strange[0].replace('_', '-')} has no meaning for --to {given.to}.")

@@ -44,7 +44,7 @@ impl Connection {
         finish(py, &self.shared, work, timeout).map(|_| ())
     }
 
-    /// Makes work awaitable.
+    /// Makes a task of work.
     fn task(&self, work: Work) -> Task {
         Task::new(&self.shared, work)
     }

@@ -100,7 +100,7 @@ impl ExportJob {
         Ok(job)
     }
 
-    /// Takes over the complete parts of an interrupted export, or makes sure that the folder has no export.
+    /// Takes over the complete parts of an interrupted export, or makes sure that there are none.
     fn continue_or_begin(&mut self) -> Result<(), ExportError> {
         let before = Journal::read(&self.config.folder);
         let before = before.filter(|before| before.export == self.journal.export);
