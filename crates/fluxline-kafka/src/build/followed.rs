@@ -244,11 +244,10 @@ mod tests {
             let mut writers: Vec<_> = (0..partitions).map(|_| RecordWriter::default()).collect();
             let mut counts = [0, 0];
             for _ in 0..300 {
-                let (mut accepted, mut parsed) = packet(&mut draw, 0, parts);
-                let count = &mut counts[accepted.source as usize];
+                let source = draw.below(2) as u32;
+                let count = &mut counts[source as usize];
                 *count += 1 + u64::from(draw.chance(0.02));
-                let source = accepted.source;
-                (accepted, parsed) = packet(&mut draw, *count, parts);
+                let (mut accepted, parsed) = packet(&mut draw, *count, parts);
                 accepted.source = source;
                 let target = draw.below(partitions as u64) as usize;
                 let time = Moment::from_ns(*count);
