@@ -244,7 +244,7 @@ mod tests {
             let mut writers: Vec<_> = (0..partitions).map(|_| RecordWriter::default()).collect();
             let mut counts = [0, 0];
             for _ in 0..300 {
-                let source = packet(&mut draw, 0, parts).0.source;
+                let source = draw.below(2) as u32;
                 let count = &mut counts[source as usize];
                 *count += 1 + u64::from(draw.chance(0.02));
                 let (mut accepted, parsed) = packet(&mut draw, *count, parts);
