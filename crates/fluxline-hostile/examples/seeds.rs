@@ -25,8 +25,8 @@ use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::Emulator;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder};
-use fluxline_hostile::TARGETS;
 use fluxline_hostile::shared::{RUN_FORMATS, datagram, few_packets, formats};
+use fluxline_hostile::{TARGETS, checkpoint_seed};
 use fluxline_packet::Description;
 use serde_json::json;
 
@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write_roce(&seeds.join("roce_packet"))?;
     write_endpoint(&seeds.join("endpoint_frames"))?;
     write_management(&seeds.join("management_frames"))?;
+    write_checkpoints(&seeds.join("checkpoint"))?;
     write_random(&seeds.join("acquisition"), 640)?;
     write_random(&seeds.join("push_ring"), 1200)?;
     write_random(&seeds.join("shm_nodes"), 600)?;
@@ -53,6 +54,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     copy_files("scenarios", &seeds.join("scenario_file"))?;
     write_reports(&seeds.join("report_file"))?;
     write_messages(&seeds.join("control_message"))
+}
+
+/// Writes states of builders behind some packets.
+fn write_checkpoints(folder: &Path) -> std::io::Result<()> {
+    for packets in [0, 1, 7, 40] {
+        fs::write(folder.join(format!("packets-{packets}")), checkpoint_seed(packets))?;
+    }
+    Ok(())
 }
 
 /// Removes all seeds of a folder but those that were found.

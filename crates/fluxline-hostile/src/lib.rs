@@ -8,6 +8,7 @@
 
 mod acquisition;
 mod capture_input;
+mod checkpoint;
 mod control_message;
 mod description_file;
 mod draw;
@@ -24,6 +25,7 @@ mod shared_memory;
 
 pub use acquisition::acquisition;
 pub use capture_input::capture_input;
+pub use checkpoint::{checkpoint, checkpoint_seed};
 pub use control_message::control_message;
 pub use description_file::description_file;
 pub use endpoint_frames::endpoint_frames;
@@ -58,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     target("capture_input", capture_input, "fuzz/seeds/capture_input", 65_536),
     target("run_file", run_file, "fuzz/seeds/run_file", 16_384),
     target("report_file", report_file, "fuzz/seeds/report_file", 16_384),
+    target("checkpoint", checkpoint, "fuzz/seeds/checkpoint", 4096),
     target("control_message", control_message, "fuzz/seeds/control_message", 4096),
     target("push_ring", push_ring, "fuzz/seeds/push_ring", 4096),
     target("shm_nodes", shm_nodes, "fuzz/seeds/shm_nodes", 1200),

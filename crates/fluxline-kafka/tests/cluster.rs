@@ -289,7 +289,12 @@ fn takeover_on_a_real_broker_needs_deleted_records() {
     broker.create_topic("lab.checkpoints", 1, &["cleanup.policy=compact"]);
     let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
     // Events wait for the board that dies, so that the state is longer than a record may be.
-    let builder = BuilderConfig { time_out: Span::from_ms(60_000), ..config() };
+    let builder = BuilderConfig {
+        time_out: Span::from_ms(60_000),
+        batch_bytes: 64 << 10,
+        batch_age: Span::from_ms(300),
+        ..config()
+    };
     let plan = RunPlan { run: RUN, name: "x".to_owned(), nodes: 1, partitions: 1, builder };
     let open = || KafkaLog::open(&settings, "lab", RUN).expect("the topics are there");
     let mut log = open();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{BuilderConfig, Unfit};
+use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
 use super::partition::PartitionBuilder;
@@ -119,7 +120,28 @@ impl PartitionBuilder {
 
 /// Appends the state to `head`.
 fn to_bytes(state: &impl Serialize, head: Vec<u8>) -> Option<Vec<u8>> {
-    postcard::to_extend(state, head).ok()
+    postcard::serialize_with_flavor(state, Append(head)).ok()
+}
+
+/// A vector that grows by whole byte strings: payloads are copied at the speed of memory.
+struct Append(Vec<u8>);
+
+impl Flavor for Append {
+    type Output = Vec<u8>;
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// The head of a checkpoint.

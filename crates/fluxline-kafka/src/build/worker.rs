@@ -244,9 +244,13 @@ impl Worker {
         let Some(checkpoint) = self.builder.save() else {
             self.since = SinceCheckpoint::begin(CHECKPOINT_BYTES_MAX, mark);
             let partition = self.claim.partition;
-            self.notes.push(format!(
-                "partition {partition}: the state exceeds the longest checkpoint; lower bytes-max"
-            ));
+            let note = format!(
+                "partition {partition}: the builder's state is too long for a checkpoint; lower \
+                 `bytes-max` in [events]"
+            );
+            if self.notes.last() != Some(&note) {
+                self.notes.push(note);
+            }
             return Ok(());
         };
         self.since = SinceCheckpoint::begin(checkpoint.bytes.len(), mark);
