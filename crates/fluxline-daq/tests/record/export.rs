@@ -16,9 +16,7 @@ use fluxline_daq::record::{
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::samples::{
-    begin_run_of_boards, complete_event, files_of, record, small_batches,
-};
+use crate::samples::{begin_run_of_boards, complete_event, files_of, record, small_batches};
 use crate::typed::arrays_run;
 
 /// A header of 8 bytes, an optional word, records of 4 bytes.

@@ -13,8 +13,8 @@ use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
 use serde::{Deserialize, Serialize};
 
-use super::edge::{ENTRIES_MAX, Taken};
 use super::checkpoint::Refused;
+use super::edge::{ENTRIES_MAX, Taken};
 use super::entry::{Entry, Passed, RecordHead, read_record};
 
 /// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources

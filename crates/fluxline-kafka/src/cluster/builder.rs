@@ -82,6 +82,7 @@ impl Part {
                 return Ok(());
             }
             self.follow_group();
+            self.say_notes(session);
             self.collect(session)?;
             let (run, counts) = (self.run, self.counts());
             session.publish(|block| {
@@ -109,6 +110,12 @@ impl Part {
                 self.threads.insert(partition, thread);
             }
         }
+    }
+
+    /// Tells the user why checkpoints were not used or not saved.
+    fn say_notes(&self, session: &mut Session) {
+        let notes = self.threads.values().flat_map(PartitionThread::take_notes);
+        notes.for_each(|note| session.say(&note));
     }
 
     /// Takes the results of threads that have ended.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -86,8 +86,28 @@ pub enum Ended {
 /// A thread that builds a partition.
 pub struct PartitionThread {
     stop: Arc<AtomicBool>,
-    block: Arc<Mutex<PartitionBlock>>,
+    shared: Arc<Mutex<Shared>>,
     thread: JoinHandle<Ended>,
+}
+
+/// The results of a thread that others read.
+struct Shared {
+    block: PartitionBlock,
+    /// All notes of the worker.
+    notes: Vec<String>,
+    /// Number of notes that were taken.
+    taken: usize,
+}
+
+impl Shared {
+    fn update(&mut self, partition: u32, worker: &Worker) {
+        self.block = PartitionBlock::of(partition, worker.partition());
+        self.notes.extend_from_slice(&worker.notes()[self.notes.len()..]);
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PartitionThread {
@@ -95,17 +115,18 @@ impl PartitionThread {
     pub fn start(task: Task, partition: u32) -> PartitionThread {
         let stop = Arc::new(AtomicBool::new(false));
         let first = PartitionBlock { partition, ..PartitionBlock::default() };
-        let block = Arc::new(Mutex::new(first));
-        let (flag, shared) = (Arc::clone(&stop), Arc::clone(&block));
+        let first = Shared { block: first, notes: Vec::new(), taken: 0 };
+        let shared = Arc::new(Mutex::new(first));
+        let (flag, of_thread) = (Arc::clone(&stop), Arc::clone(&shared));
         let thread = std::thread::spawn(move || {
-            build(&task, partition, &flag, &shared).unwrap_or_else(|error| match error {
+            build(&task, partition, &flag, &of_thread).unwrap_or_else(|error| match error {
                 WorkError::Log(error @ (LogError::Fenced { .. } | LogError::Away(_))) => {
                     Ended::Again(error.to_string())
                 }
                 error => Ended::Failed(error),
             })
         });
-        PartitionThread { stop, block, thread }
+        PartitionThread { stop, shared, thread }
     }
 
     /// Asks the thread to end after the record at hand.
@@ -120,7 +141,15 @@ impl PartitionThread {
 
     /// Returns the newest counts.
     pub fn block(&self) -> PartitionBlock {
-        self.block.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.shared).block.clone()
+    }
+
+    /// Returns the notes on checkpoints since the last call.
+    pub fn take_notes(&self) -> Vec<String> {
+        let mut shared = lock(&self.shared);
+        let notes = shared.notes[shared.taken..].to_vec();
+        shared.taken = shared.notes.len();
+        notes
     }
 
     /// Waits for the end; `None`: the thread panicked.
@@ -133,7 +162,7 @@ fn build(
     task: &Task,
     partition: u32,
     stop: &AtomicBool,
-    shared: &Mutex<PartitionBlock>,
+    shared: &Mutex<Shared>,
 ) -> Result<Ended, WorkError> {
     let log = match KafkaLog::open(&task.settings, &task.cluster, task.plan.run) {
         Ok(log) => log,
@@ -149,10 +178,7 @@ fn build(
     };
     let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?;
     worker.read_on_demand(&task.files);
-    let publish = |worker: &Worker| {
-        let block = PartitionBlock::of(partition, worker.partition());
-        *shared.lock().unwrap_or_else(PoisonError::into_inner) = block;
-    };
+    let publish = |worker: &Worker| lock(shared).update(partition, worker);
     let mut published = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let step = worker.step(&mut log, &mut output).inspect_err(|_| publish(&worker))?;

@@ -104,10 +104,7 @@ fn has_package(python: &str) -> bool {
 
 /// Returns a flag that the Python package does not have.
 fn unknown_flag(arguments: &ExportArguments) -> Option<&'static str> {
-    [
-        (arguments.no_join, "--no-join"),
-        (arguments.raw, "--raw"),
-    ]
-    .into_iter()
-    .find_map(|(given, flag)| given.then_some(flag))
+    [(arguments.no_join, "--no-join"), (arguments.raw, "--raw")]
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
 }
