@@ -136,8 +136,7 @@ pub fn producer_config(settings: &Settings) -> ClientConfig {
 }
 
 /// Returns the configuration of a consumer with these settings. A consumer whose queue was full
-/// fetches again after 5 ms; the client library's 1 s would limit a reader that catches up to one
-/// queue a second.
+/// fetches again after 5 ms, instead of the client library's 1 s.
 pub fn consumer_config(settings: &Settings) -> ClientConfig {
     let queue = [("fetch.queue.backoff.ms", "5"), ("queued.max.messages.kbytes", "16384")];
     let mut config = config_or(settings, &queue);
