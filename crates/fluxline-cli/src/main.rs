@@ -7,6 +7,7 @@
 mod acquisition;
 mod arguments;
 mod commands;
+mod ctl_arguments;
 mod doctor;
 mod event_arguments;
 mod export_arguments;

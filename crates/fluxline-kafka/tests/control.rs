@@ -30,6 +30,11 @@ fn apply(state: &mut ControlState, record: &ControlRecord) -> bool {
     state.apply(&record.to_bytes(), 5_000)
 }
 
+fn apply_begin(state: &mut ControlState) -> bool {
+    let record = begin(state);
+    apply(state, &record)
+}
+
 fn begin(state: &ControlState) -> ControlRecord {
     let count = PARTITIONS as usize;
     let begin = state.next_run().unwrap_or(Begin {
@@ -154,12 +159,12 @@ fn a_second_process_of_one_name_replaces_the_first_and_no_copy_brings_it_back() 
 #[test]
 fn a_run_begins_when_all_have_joined_and_ends_with_its_last_partition() {
     let mut state = ControlState::default();
-    assert!(!apply(&mut state, &begin(&state)), "nobody has joined");
+    assert!(!apply_begin(&mut state), "nobody has joined");
     apply(&mut state, &ControlRecord::Join(join("r1", 1)));
     assert_eq!(state.next_run(), Err(vec!["r2".to_owned()]));
     apply(&mut state, &ControlRecord::Join(join("r2", 2)));
-    assert!(apply(&mut state, &begin(&state)));
-    assert!(!apply(&mut state, &begin(&state)), "a run is open");
+    assert!(apply_begin(&mut state));
+    assert!(!apply_begin(&mut state), "a run is open");
     assert!(apply(&mut state, &ControlRecord::Join(join("r2", 3))));
     let run = state.open_run().expect("a run");
     assert_eq!((run.readouts["r1"].start, run.readouts["r2"].start), (0, 1));
@@ -181,7 +186,7 @@ fn a_process_that_may_not_take_part_is_refused_with_the_reason() {
     let near = Join { at_ns: 5_000_000_000 + (CLOCK_MS_MAX as u64) * 1_000_000, ..fast };
     assert!(apply(&mut state, &ControlRecord::Join(near)), "a second try with a corrected clock");
     apply(&mut state, &ControlRecord::Join(join("r2", 2)));
-    apply(&mut state, &begin(&state));
+    apply_begin(&mut state);
     let other = Join { digest: "other".to_owned(), ..join("builder", 3) };
     apply(&mut state, &ControlRecord::Join(other));
     assert!(matches!(state.refusal(3), Some(JoinRefusal::Digest { run: 1, .. })));

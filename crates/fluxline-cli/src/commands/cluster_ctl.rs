@@ -1,6 +1,6 @@
 //! `fluxline ctl kafka://…`: the state of a cluster, and requests to it.
 
-use crate::arguments::CtlArguments;
+use crate::ctl_arguments::CtlArguments;
 use crate::failure::Failure;
 
 /// Sends a request to a cluster, and prints the answer.
@@ -30,9 +30,9 @@ pub fn ctl(address: &str, arguments: &CtlArguments, json: bool) -> Result<(), Fa
 /// Returns the request for a cluster; `None`: its state.
 #[cfg(feature = "kafka")]
 fn requested(
-    request: &crate::arguments::CtlRequest,
+    request: &crate::ctl_arguments::CtlRequest,
 ) -> Result<Option<fluxline_kafka::cluster::command::ClusterCommand>, Failure> {
-    use crate::arguments::CtlRequest;
+    use crate::ctl_arguments::CtlRequest;
     use fluxline_kafka::cluster::command::ClusterCommand;
 
     Ok(Some(match request {

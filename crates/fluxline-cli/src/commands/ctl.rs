@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use fluxline_serve::{Client, ClientError};
 use serde_json::{Value, json};
 
-use crate::arguments::{CtlArguments, CtlRequest};
 use crate::commands::cluster_ctl;
+use crate::ctl_arguments::{CtlArguments, CtlRequest};
 use crate::failure::Failure;
 use crate::say;
 use crate::served::FILE;

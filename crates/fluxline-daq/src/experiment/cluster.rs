@@ -54,7 +54,7 @@ pub enum ClusterOutput {
     Files,
     /// The topic `NAME.events`.
     Topic,
-    /// Both.
+    /// Run folders and the topic.
     Both,
 }
 
@@ -62,10 +62,10 @@ pub enum ClusterOutput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterStart {
-    /// When every readout node has joined.
+    /// The run begins as soon as every readout node has joined.
     #[default]
     All,
-    /// At `fluxline ctl kafka://… start`.
+    /// The run begins at `fluxline ctl kafka://… start`.
     Ctl,
 }
 

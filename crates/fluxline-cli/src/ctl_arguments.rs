@@ -1,0 +1,66 @@
+//! The arguments of `fluxline ctl`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `fluxline ctl`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fluxline ctl status\n  fluxline ctl pause\n  \
+                  fluxline ctl note \"beam is back\"\n  \
+                  fluxline ctl --run runs/0042 stop")]
+pub struct CtlArguments {
+    /// The cluster to control, as kafka://HOST:PORT/CLUSTER; default: a run on this machine
+    #[arg(value_parser = cluster_address, conflicts_with_all = ["run", "url"])]
+    pub cluster: Option<String>,
+    /// Of a cluster: file with settings of the connection, such as TLS and passwords
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub settings_file: Option<PathBuf>,
+    /// The folder of the run; default: the newest in `runs` that is served
+    #[arg(long, conflicts_with = "url")]
+    pub run: Option<PathBuf>,
+    /// The address that the run printed, with its token
+    #[arg(long)]
+    pub url: Option<String>,
+    /// The request
+    #[command(subcommand)]
+    pub request: CtlRequest,
+}
+
+/// A request to a run.
+#[derive(Debug, Subcommand)]
+pub enum CtlRequest {
+    /// Show its state and its counters
+    Status,
+    /// Begin to record
+    Start,
+    /// Interrupt recording; events are still built and counted
+    Pause,
+    /// Go on recording
+    Resume,
+    /// End the run; everything received so far is recorded
+    Stop,
+    /// Write a note into run.json
+    Note {
+        /// Its text
+        text: String,
+    },
+    /// Write the shot number into run.json
+    Shot {
+        /// The number
+        number: u64,
+    },
+    /// End the part of a readout node that died and will not come back; of a cluster
+    End {
+        /// The node's name
+        node: String,
+    },
+}
+
+/// Accepts the address of a cluster, so that a misspelt request is not taken for one.
+fn cluster_address(text: &str) -> Result<String, String> {
+    match text.starts_with("kafka://") {
+        true => Ok(text.to_owned()),
+        false => Err("write kafka://HOST:PORT/CLUSTER, or one of the requests".to_owned()),
+    }
+}
