@@ -13,6 +13,7 @@ import sys
 import zlib
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
@@ -64,9 +65,12 @@ def main() -> None:
         for table in pa.ipc.open_stream(value):
             table.validate(full=True)
             packets = table.column("packets").flatten()
-            for row in table.select(["key", "generation", "packets"]).to_pylist():
-                sums = packets_of.setdefault(f"{row['generation']}/{row['key'] or 0}", [])
-                sums.extend(zlib.crc32(packet["data"]) for packet in row["packets"])
+            sums = [zlib.crc32(data.as_py()) for data in packets.field("data")]
+            counts = pc.list_value_length(table.column("packets")).to_pylist()
+            keys, generations = table.column("key").to_pylist(), table.column("generation")
+            for key, generation, count in zip(keys, generations.to_pylist(), counts):
+                packets_of.setdefault(f"{generation}/{key or 0}", []).extend(sums[:count])
+                del sums[:count]
             total["events"] += table.num_rows
             total["packets"] += len(packets)
             total["bytes"] += sum(len(data.as_py()) for data in packets.field("data"))

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::{Client, ClientContext, DefaultClientContext};
+use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
@@ -194,9 +195,23 @@ impl ClientContext for Cause {
         let is_security = error.rdkafka_error_code() == Some(RDKafkaErrorCode::SSL)
             || ["security.protocol", "SSL handshake"].iter().any(|part| reason.contains(part));
         if is_login || is_security {
-            let mut cause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            cause.get_or_insert_with(|| (is_login, reason.to_owned()));
+            self.note(is_login, reason);
         }
+    }
+
+    /// A broker that expects TLS closes the connection at the first request without it. The client
+    /// only logs that.
+    fn log(&self, _: RDKafkaLogLevel, _: &str, message: &str) {
+        if message.contains("Disconnected") && message.contains("APIVERSION_QUERY") {
+            self.note(false, "it closed the connection at the first request: it may expect TLS");
+        }
+    }
+}
+
+impl Cause {
+    fn note(&self, is_login: bool, reason: &str) {
+        let mut cause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cause.get_or_insert_with(|| (is_login, reason.to_owned()));
     }
 }
 
@@ -210,8 +225,9 @@ impl ProducerContext for Cause {
 fn no_answer(settings: &Settings, error: &KafkaError) -> TopicError {
     let brokers = settings.brokers.clone();
     let limit = Instant::now() + CAUSE_WITHIN;
-    if let Ok(probe) =
-        config(settings).create_with_context::<_, BaseProducer<Cause>>(Cause::default())
+    if let Ok(probe) = config(settings)
+        .set_log_level(RDKafkaLogLevel::Info)
+        .create_with_context::<_, BaseProducer<Cause>>(Cause::default())
     {
         while Instant::now() < limit {
             probe.poll(Duration::from_millis(50));
