@@ -26,7 +26,7 @@ byte-order = "big"
 name = "data"
 fields = [
   { name = "board", type = "u16" }, { name = "count", type = "u32" },
-  { name = "temperature", type = "i16", unit = "mK" },
+  { name = "temperature", type = "u16", unit = "mK" },
 ]
 source = ["board"]
 sequence = { value = "count" }
@@ -34,7 +34,7 @@ sequence = { value = "count" }
 source-name = "T{board}"
 value = "temperature"
 [packet.emulate]
-fields = { board = "source", temperature = "sequence * 7919" }
+fields = { board = "source", temperature = "sequence * 7919 % 65536" }
 payload-bytes = 0
 "#;
 

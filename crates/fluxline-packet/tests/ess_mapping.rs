@@ -71,7 +71,7 @@ fn defaults_follow_the_roles() {
     let mapped = "[packet.ess.ev44]\nsource-name = \"d-{board}\"\ntime-of-flight = \"tof * 25\"\n\
                   pixel-id = \"pixel\"\n[packet.ess.da00]\nsource-name = \"w\"\nsignal = \"tof\"\n\
                   [[packet.ess.f144]]\nsource-name = \"o\"\nvalue = \"offset\"\n\
-                  timestamp = \"time + 1\"";
+                  timestamp = \"(time & 0xffffffff) + 1\"";
     let description = load(mapped).unwrap_or_else(|error| panic!("{error}"));
     let ess = &description.packet_types()[0].ess;
     let (ev44, da00) = (ess.ev44.as_ref().expect("ev44"), ess.da00.as_ref().expect("da00"));
