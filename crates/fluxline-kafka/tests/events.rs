@@ -291,7 +291,12 @@ impl Built {
 
     fn gather_folders(&self, into: &Path) -> Result<Gathered, GatherError> {
         let committed = self.committed()?;
-        gather_folders(&[self.folders.clone()], &committed.commits, into, &mut |_, _| {})
+        gather_folders(
+            std::slice::from_ref(&self.folders),
+            &committed.commits,
+            into,
+            &mut |_, _| {},
+        )
     }
 }
 

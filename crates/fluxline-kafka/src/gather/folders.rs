@@ -1,5 +1,6 @@
 //! Batches in run folders of builders, which were copied to this machine.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -82,9 +83,9 @@ fn about(parts: &[Part]) -> Result<About, GatherError> {
             about.experiment = part.experiment.clone();
         }
         for name in part.folder.formats().unwrap_or_default() {
-            if !about.formats.contains_key(&name) {
-                let text = part.folder.read_format(&name).map_err(|error| files(&error))?;
-                about.formats.insert(name, text);
+            if let Entry::Vacant(place) = about.formats.entry(name) {
+                let text = part.folder.read_format(place.key()).map_err(|error| files(&error))?;
+                place.insert(text);
             }
         }
     }

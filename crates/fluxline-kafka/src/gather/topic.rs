@@ -187,6 +187,12 @@ struct Reader {
     partition: i32,
 }
 
+/// Key and value of a record.
+struct Pair {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
 impl Reader {
     /// Begins a minute before the first commit of the run.
     fn open(
@@ -218,14 +224,15 @@ impl Reader {
 
     /// Returns key and value of the next visible record; `None` at the end. Open transactions
     /// before the end are awaited.
-    fn next(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, GatherError> {
+    fn next(&self) -> Result<Option<Pair>, GatherError> {
         let wrong = |error: &KafkaError| unreadable(&self.topic, self.partition as u32, error);
         let (began, mut at_end) = (Instant::now(), false);
         while began.elapsed() < PATIENCE {
             match self.consumer.poll(Duration::from_millis(200)) {
                 Some(Ok(message)) => {
                     let key = message.key().unwrap_or_default().to_vec();
-                    return Ok(Some((key, message.payload().unwrap_or_default().to_vec())));
+                    let value = message.payload().unwrap_or_default().to_vec();
+                    return Ok(Some(Pair { key, value }));
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => at_end = true,
                 Some(Err(error)) if is_passing(&error) => {}
@@ -305,7 +312,7 @@ impl TopicFeed {
         if self.behind.is_some() {
             return Ok(self.behind.take());
         }
-        while let Some((key, value)) = self.reader.next()? {
+        while let Some(Pair { key, value }) = self.reader.next()? {
             let key = EventKey::parse(&key)
                 .filter(|key| (key.run, key.partition) == (self.run, self.partition));
             let Some(key) = key else { continue };

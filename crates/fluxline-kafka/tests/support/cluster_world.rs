@@ -8,8 +8,8 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{Mode, Scope};
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
-    BuiltSource, Claim, Commit, Log, LogError, MemoryLog, NodeConfig, Output, OutputBatch,
-    ReadoutNode, RunPlan, Step, Stored, WorkError, Worker,
+    BuiltSource, Checkpoint, Claim, Commit, Log, LogError, MemoryLog, NodeConfig, Output,
+    OutputBatch, ReadoutNode, RunPlan, Step, Stored, WorkError, Worker,
 };
 use fluxline_kafka::cluster::block::BLOCK_VERSION;
 use fluxline_kafka::cluster::{
@@ -62,6 +62,14 @@ impl Log for FaultyLog {
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
         self.log.commit(claim, commit)
+    }
+
+    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
+        self.log.save(claim, checkpoint)
+    }
+
+    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
+        self.log.commits(partition)
     }
 }
 
