@@ -9,8 +9,10 @@ use rdkafka::client::{Client, ClientContext, DefaultClientContext};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
+use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 
+use crate::cut::ContentType;
 use crate::settings::Settings;
 use crate::wait::block_on;
 
@@ -306,4 +308,17 @@ fn topic_option<T: std::str::FromStr>(settings: &Settings, topic: &str, name: &s
     let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
     let answer = answers.into_iter().next()?.ok()?;
     answer.get(name)?.value.as_ref()?.parse().ok()
+}
+
+/// Returns the headers of a record; `events`: the number of events that it has alone.
+pub fn headers(content: ContentType, events: u64) -> OwnedHeaders {
+    let headers =
+        OwnedHeaders::new().insert(Header { key: "content-type", value: Some(content.as_str()) });
+    match content {
+        ContentType::Arrow => {
+            let events = events.to_string();
+            headers.insert(Header { key: "fluxline.events", value: Some(&events) })
+        }
+        ContentType::Description | ContentType::Ess(_) => headers,
+    }
 }

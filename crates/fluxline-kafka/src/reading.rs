@@ -100,15 +100,16 @@ impl PartitionReader {
     }
 }
 
-/// Calls `take` for each record of partition `from.0`, from offset `from.1` on, or from the first
-/// record behind; records of aborted transactions are left out.
+/// Calls `take` for each record of a partition from offset `from` on, or from the first record
+/// behind; records of aborted transactions are left out.
 pub fn read_to_end(
     settings: &Settings,
     topic: &str,
-    from: (u32, u64),
+    partition: u32,
+    from: u64,
     take: impl FnMut(Record<'_>),
 ) -> Result<(), KafkaError> {
-    PartitionReader::open(settings, topic, from.0)?.read(from.1, take)
+    PartitionReader::open(settings, topic, partition)?.read(from, take)
 }
 
 fn timed_out() -> KafkaError {

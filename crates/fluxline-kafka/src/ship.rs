@@ -19,7 +19,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::Value;
 
 use crate::client::{
-    ANSWER_WITHIN, TopicError, batch_bytes, check_topic, consumer_config, is_fenced,
+    ANSWER_WITHIN, TopicError, batch_bytes, check_topic, consumer_config, headers, is_fenced,
     producer_config, wrong_settings,
 };
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
@@ -28,7 +28,7 @@ use crate::identity::{RecordId, RunMark, run_id_of};
 use crate::pieces::Pieces;
 use crate::reading::read_to_end;
 use crate::settings::Settings;
-use crate::sink::{headers, message_bytes};
+use crate::sink::message_bytes;
 
 /// Time before the run's beginning from which on its topic is searched: clocks may differ.
 const SEARCH_BEFORE: Duration = Duration::from_secs(24 * 3600);
@@ -266,7 +266,7 @@ impl Present {
         let partitions = check_topic(consumer.client(), &to.settings, topic)?;
         let mut present = Present { records: HashSet::new(), marks: HashSet::new(), foreign: 0 };
         for partition in 0..partitions {
-            present.read(&consumer, to, (topic, partition as u32)).map_err(|error| {
+            present.read(&consumer, to, topic, partition as u32).map_err(|error| {
                 ShipError::Run(format!(
                     "partition {partition} of topic `{topic}` cannot be read ({error}); nothing \
                      was sent.",
@@ -280,13 +280,14 @@ impl Present {
         &mut self,
         consumer: &BaseConsumer,
         to: &Destination,
-        (topic, partition): (&str, u32),
+        topic: &str,
+        partition: u32,
     ) -> Result<(), KafkaError> {
         // Without a record since then, there is nothing to read.
         let Some(start) = start_offset(consumer, to, topic, partition as i32)? else {
             return Ok(());
         };
-        read_to_end(&to.settings, topic, (partition, start as u64), |record| {
+        read_to_end(&to.settings, topic, partition, start as u64, |record| {
             self.note(to, record.key);
         })
     }

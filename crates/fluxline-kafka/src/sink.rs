@@ -17,11 +17,11 @@ use fluxline_run::{BatchSink, Error};
 use rdkafka::admin::AdminClient;
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, PurgeConfig, ThreadedProducer};
 
 use crate::client::{
-    TopicError, batch_bytes, check_topic, config, producer_config, wrong_settings,
+    TopicError, batch_bytes, check_topic, config, headers, producer_config, wrong_settings,
 };
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
 use crate::delivery::{Fate, Group, Sent, State, lock};
@@ -255,19 +255,6 @@ impl EventSink {
 /// Returns the largest message for records of `record_bytes`: with key, headers and framing.
 pub(crate) fn message_bytes(record_bytes: u32) -> u32 {
     record_bytes.saturating_add(4096).min(1_000_000_000)
-}
-
-/// Returns the headers of a record; `events`: the number of events that it has alone.
-pub(crate) fn headers(content: ContentType, events: u64) -> OwnedHeaders {
-    let headers =
-        OwnedHeaders::new().insert(Header { key: "content-type", value: Some(content.as_str()) });
-    match content {
-        ContentType::Arrow => {
-            let events = events.to_string();
-            headers.insert(Header { key: "fluxline.events", value: Some(&events) })
-        }
-        ContentType::Description | ContentType::Ess(_) => headers,
-    }
 }
 
 /// The place of a run's records.

@@ -14,8 +14,9 @@ use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
     BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
     Output, OutputBatch, PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, Stored,
-    WorkError, Worker, gather,
+    WorkError, Worker,
 };
+use fluxline_kafka::gather::gather;
 use support::world::{
     BEGIN, Event, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
     one_process, packets,

@@ -21,12 +21,11 @@ use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, is_fenced, producer_config,
-    record_bytes_of, wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, headers, is_fenced,
+    producer_config, record_bytes_of, wrong_settings,
 };
 use crate::reading::{PartitionReader, read_to_end};
 use crate::settings::Settings;
-use crate::sink::headers;
 
 /// Time for a claim or a commit, during which the broker may be away.
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);
@@ -196,8 +195,7 @@ impl KafkaLog {
         let mut list = CommitList::new(self.run, partition).begin_at(first);
         let mut wrong = Ok(());
         let begin = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
-        let from = (partition, from.max(begin));
-        read_to_end(&self.settings, &self.commits, from, |record| {
+        read_to_end(&self.settings, &self.commits, partition, from.max(begin), |record| {
             if wrong.is_ok() {
                 wrong = list.take(record.key, record.value);
             }

@@ -25,7 +25,6 @@ pub mod partition;
 pub mod topic;
 pub mod worker;
 
-pub use crate::gather::{GatherError, Gathered, gather};
 pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;

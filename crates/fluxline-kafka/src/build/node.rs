@@ -2,7 +2,7 @@
 //!
 //! Every packet goes to the partition of its key with its bytes, and to all others without them: a
 //! builder must know how far each source has come. Consecutive packets for others are one short
-//! entry ([`super::followed`]), so a packet costs about one such entry over all partitions, however
+//! entry (`followed.rs`), so a packet costs about one such entry over all partitions, however
 //! many there are.
 
 use std::collections::VecDeque;

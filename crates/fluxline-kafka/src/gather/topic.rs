@@ -77,7 +77,7 @@ pub fn committed_from(
     for (partition, begin) in (0..).zip(begins) {
         let mut list = CommitList::new(run, partition);
         let (mut wrong, mut began) = (Ok(()), None);
-        read_to_end(settings, &topic, (partition, *begin), |record| {
+        read_to_end(settings, &topic, partition, *begin, |record| {
             let is_its = read_commit(partition, record.key, record.value)
                 .is_some_and(|commit| commit.0 == run);
             began = began.or(is_its.then_some(record.time_ms));
