@@ -489,7 +489,7 @@ fn layout_changes_without_a_new_version() {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         known == format!("layout {VERSION}\n{found}"),
-        "the saved state changed: raise VERSION in build/checkpoint.rs if a program with the old \
+        "the saved state changed: raise VERSION in build/refused.rs if a program with the old \
          layout was in use, and run this test with UPDATE=1. Found:\n{found}"
     );
 }

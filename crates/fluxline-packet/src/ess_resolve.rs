@@ -367,7 +367,9 @@ impl<'a> Resolver<'a, '_> {
             let known = of_records.chain(&header.values).map(|value| value.name.as_str());
             let hint = nearest(name, known.chain(self.context.parameters.keys().map(|key| &**key)));
             let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(format!("there is no field, computed value or parameter `{name}`{hint}"));
+            return Err(format!(
+                "the description has no field, computed value or parameter `{name}`{hint}"
+            ));
         };
         match value.kind {
             ValueKind::Unsigned => Ok(Expr::Value(id)),

@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_bad_file_is_refused_with_its_line_and_what_to_write() {
         for (text, line, says) in [
-            ("crossover_bytes = 1", 1, "no [link] above"),
+            ("crossover_bytes = 1", 1, "needs a [link] above"),
             ("[shm]\ncrossover_bytes = many", 2, "\"many\" is not a number of bytes"),
             ("[shm]\ncrossover_bytes = -1", 2, "not a number of bytes"),
             ("[shm]\ncrossover_bytes = 9223372036854775808", 2, "not a number of bytes"),

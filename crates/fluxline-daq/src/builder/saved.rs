@@ -21,7 +21,7 @@ pub enum Unfit {
 }
 
 impl Builder {
-    /// Completes a builder that was deserialized, and checks it. Call nothing else before.
+    /// Completes a builder that was read, and checks it. Call nothing else before.
     ///
     /// Errors: [`Unfit`]; no builder ever had this state.
     pub fn resume(mut self, config: &BuilderConfig) -> Result<Builder, Unfit> {

@@ -8,16 +8,16 @@
 use std::sync::Arc;
 
 use fluxline_core::{Moment, Span};
-use fluxline_daq::builder::{BuilderConfig, Unfit};
+use fluxline_daq::builder::BuilderConfig;
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
 use super::partition::PartitionBuilder;
 
+pub use super::refused::{Refused, VERSION};
+
 /// The first bytes of a checkpoint.
 const MAGIC: [u8; 4] = *b"FXLC";
-/// Version of the state's layout. Raise it when a saved type changes.
-pub const VERSION: u32 = 1;
 /// Magic, version, run, digest, batch, offset and mark.
 const HEAD_BYTES: usize = 4 + 4 + 8 + 8 + 8 + 8 + 8;
 const CRC_BYTES: usize = 4;
@@ -33,29 +33,6 @@ pub struct Checkpoint {
     pub offset: u64,
     /// The head, the state and the check sum.
     pub bytes: Arc<[u8]>,
-}
-
-/// The reason why a builder does not go on from a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It is cut or changed, or no checkpoint.
-    #[error("it is damaged")]
-    Damaged,
-    /// Another version of the program wrote it.
-    #[error("it has layout {0}, and this program reads layout {VERSION}")]
-    Version(u32),
-    /// It belongs to another run.
-    #[error("it belongs to run {0}")]
-    Run(u64),
-    /// The experiment is another one.
-    #[error("the experiment has other [events] or another number of readout nodes")]
-    Experiment,
-    /// The state contradicts itself.
-    #[error("{0}")]
-    State(#[from] Unfit),
-    /// The numbers of sources or nodes contradict each other.
-    #[error("its sources contradict each other")]
-    Sources,
 }
 
 /// Returns the digest of everything that batches depend on beside the records.

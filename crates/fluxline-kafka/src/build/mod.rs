@@ -2,9 +2,9 @@
 //!
 //! Readout nodes parse packets and write them to the partition of their key ([`node`]). Each
 //! partition is built by the same builder as on one machine ([`partition`]), a pure function of the
-//! records in the partition. A builder saves its state at times ([`checkpoint`]). One that takes over
-//! goes on from the newest checkpoint, makes the same batches with the same numbers, and commits
-//! those behind the last committed one ([`worker`]). docs/adr/0033 and 0036 have the reasons.
+//! records in the partition. A builder saves its state at times ([`checkpoint`]). Another one goes on
+//! from the newest checkpoint, makes the same batches with the same numbers, and commits those
+//! behind the last committed one ([`worker`]). docs/adr/0033 and 0036 have the reasons.
 
 pub mod checkpoint;
 #[cfg(any(feature = "client", test))]
@@ -22,6 +22,7 @@ pub mod kafka;
 pub mod log;
 pub mod node;
 pub mod partition;
+mod refused;
 pub mod topic;
 pub mod worker;
 

@@ -13,9 +13,9 @@ use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::Refused;
 use super::edge::{ENTRIES_MAX, Taken};
 use super::entry::{Entry, Passed, RecordHead, read_record};
+use super::refused::Refused;
 
 /// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources
 /// are then silent by the rules of a source that sends nothing.

@@ -130,8 +130,8 @@ pub struct RunPlan {
 }
 
 impl Worker {
-    /// Takes over a partition: goes on from the newest checkpoint that fits, else from the beginning
-    /// of the run. [`Worker::notes`] has the reasons for which a checkpoint was not used.
+    /// Takes over a partition: goes on from the newest checkpoint that fits, else from the
+    /// beginning of the run. [`Worker::notes`] has the reasons for which a checkpoint was not used.
     ///
     /// Errors: the log's; [`LogError::PartitionsChanged`] when keys would change their partition.
     pub fn claim(

@@ -1,6 +1,6 @@
 //! The state of a cluster: the fold of the records of its control topic.
 //!
-//! Nodes hold no elections. Whoever sees that something is due writes a record; the first record in
+//! Nodes hold no elections. A node that sees something due writes a record; the first record in
 //! the log's order that fits the state is valid, and every node ignores the later ones. So all
 //! nodes that have read the same records have the same state ([`ControlState::apply`] is a pure
 //! function).

@@ -44,7 +44,7 @@ impl Group {
     }
 
     /// Returns the partitions of this member; waits for news, at most `within`. While the brokers
-    /// are away, the last ones stay: whoever has them next ends the claims.
+    /// are away, the last ones stay: their next owner ends the claims.
     pub fn partitions(&mut self, within: Duration) -> &BTreeSet<u32> {
         // Records that came before the pause are left: another reader takes them.
         drop(self.consumer.poll(within));

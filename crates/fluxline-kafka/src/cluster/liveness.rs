@@ -1,4 +1,4 @@
-//! Which nodes of a run are alive, by the blocks that they publish.
+//! Finds the nodes of a run that are alive, by the blocks that they publish.
 //!
 //! Only the observer's own clock counts, so clocks that differ by hours do no harm.
 

@@ -75,8 +75,8 @@ impl Committed {
         self.total
     }
 
-    /// Returns the sums over the first `batches`, or over all when there are fewer. `None`: so many
-    /// batches followed that the sums are forgotten.
+    /// Returns the sums over the first `batches`, or over all when there are fewer. `None`:
+    /// the sums are forgotten, because too many batches followed.
     #[must_use]
     pub fn first(&self, batches: u64) -> Option<BatchSums> {
         if batches >= self.total.batches {

@@ -29,7 +29,7 @@ pub enum ControlRecord {
     },
     /// A run begins.
     Begin(Begin),
-    /// The readout nodes of a run shall finish.
+    /// The readout nodes of a run must finish.
     Stop {
         /// The run.
         run: u64,
