@@ -13,8 +13,9 @@ use fluxline_kafka::build::checkpoint::VERSION;
 use fluxline_kafka::build::{
     BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
     Output, OutputBatch, PartitionBuilder, ReadoutNode, Refused, RunFolders, RunPlan, Step, Stored,
-    WorkError, Worker, gather,
+    WorkError, Worker,
 };
+use fluxline_kafka::gather::gather;
 use support::world::{
     MS, Packet, RUN, Weather, config, datagram, description, events_of, one_process, packets,
 };

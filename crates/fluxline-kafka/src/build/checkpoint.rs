@@ -13,7 +13,6 @@ use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
 use super::partition::PartitionBuilder;
-
 pub use super::refused::{Refused, VERSION};
 
 /// The first bytes of a checkpoint.

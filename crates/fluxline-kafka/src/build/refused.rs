@@ -1,0 +1,29 @@
+//! The reasons why a checkpoint is not used.
+
+use fluxline_daq::builder::Unfit;
+
+/// Version of the state's layout. Raise it when a saved type changes.
+pub const VERSION: u32 = 1;
+
+/// The reason why a builder does not go on from a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is cut or changed, or no checkpoint.
+    #[error("it is damaged")]
+    Damaged,
+    /// Another version of the program wrote it.
+    #[error("it has layout {0}, and this program reads layout {VERSION}")]
+    Version(u32),
+    /// It belongs to another run.
+    #[error("it belongs to run {0}")]
+    Run(u64),
+    /// The experiment is another one.
+    #[error("the experiment has other [events] or another number of readout nodes")]
+    Experiment,
+    /// The state contradicts itself.
+    #[error("{0}")]
+    State(#[from] Unfit),
+    /// The numbers of sources or nodes contradict each other.
+    #[error("its sources contradict each other")]
+    Sources,
+}
