@@ -15,6 +15,7 @@ import pathlib
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from streaming_data_types import (
     deserialise_6s4t,
@@ -33,9 +34,9 @@ def table(folder: pathlib.Path, column: str) -> list[dict]:
     for file in sorted(folder.glob("*.parquet")):
         read = pq.read_table(file)
         if column in read.column_names and "source" in read.column_names:
-            if "time" in read.column_names:
-                at = read.column_names.index("time")
-                read = read.set_column(at, "time", read.column("time").cast("int64"))
+            for at, field in enumerate(read.schema):
+                if pa.types.is_temporal(field.type):
+                    read = read.set_column(at, field.name, read.column(at).cast("int64"))
             rows.extend(read.to_pylist())
     return rows
 

@@ -443,7 +443,7 @@ fn storm_in_files_gives_one_run_that_every_command_reads() {
     let empty = scratch.path().join("empty");
     std::fs::create_dir(&empty).expect("a folder");
     let said = gather(&empty, &commits, &scratch.path().join("0002")).expect_err("nothing there");
-    assert!(said.to_string().contains("copy the folders of builder-"), "{said}");
+    assert!(said.to_string().contains("copy the folders of that builder there"), "{said}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn plan() -> RunPlan {
 }
 
 fn topics(broker: &Broker, cluster: &str) {
-    for topic in ["fragments", "commits", "events"] {
+    for topic in ["fragments", "commits", "checkpoints", "events"] {
         broker.create_topic(&format!("{cluster}.{topic}"), PARTITIONS, &[]);
     }
 }

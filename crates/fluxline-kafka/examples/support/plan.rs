@@ -103,7 +103,7 @@ fn row(name: &str, columns: &[(String, Plan)], cell: impl Fn(&Plan) -> String) -
 }
 
 /// Costs with packets of 8,032 bytes and 16 partitions, as in docs/benchmarks.md. The cost to send
-/// is that of kafka-producer-perf-test.
+/// is that of `kafka-producer-perf-test`.
 pub const LARGE: Costs = Costs {
     packet_bytes: 8032.0,
     log_bytes: 77.0,

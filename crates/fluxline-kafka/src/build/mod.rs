@@ -2,8 +2,8 @@
 //!
 //! Readout nodes parse packets and write them to the partition of their key ([`node`]). Each
 //! partition is built by the same builder as on one machine ([`partition`]), a pure function of the
-//! records in the partition. A builder saves its state at times ([`checkpoint`]). Another one goes on
-//! from the newest checkpoint, makes the same batches with the same numbers, and commits those
+//! records in the partition. A builder saves its state at times ([`checkpoint`]). Another one goes
+//! on from the newest checkpoint, makes the same batches with the same numbers, and commits those
 //! behind the last committed one ([`worker`]). docs/adr/0033 and 0036 have the reasons.
 
 pub mod checkpoint;

@@ -92,7 +92,7 @@ pub struct PartitionBuilder {
     builder: Builder,
     nodes: BTreeMap<u16, Node>,
     /// Packets by node and start.
-    edges: BTreeMap<(u16, u32), Taken>,
+    edges: BTreeMap<u64, Taken>,
     sources: Vec<BuiltSource>,
     inputs: u16,
     now: Moment,
@@ -299,13 +299,13 @@ impl PartitionBuilder {
 
     /// Returns false for a node and start beyond all that a run has.
     fn knows(&self, head: &RecordHead) -> bool {
-        self.edges.len() < ENTRIES_MAX || self.edges.contains_key(&(head.node, head.start))
+        self.edges.len() < ENTRIES_MAX || self.edges.contains_key(&edge_key(head.node, head.start))
     }
 
     fn edge(&mut self, head: &RecordHead) -> &mut Taken {
         let RecordHead { node, start, .. } = *head;
         let new = Taken { node, start, ..Taken::default() };
-        self.edges.entry((node, start)).or_insert(new)
+        self.edges.entry(edge_key(node, start)).or_insert(new)
     }
 
     /// Returns true for the next record of a node; counts others.
@@ -442,6 +442,11 @@ const RESTARTS_BITS: u32 = 20;
 
 /// Most sources of a node.
 const SOURCES_MAX: usize = 1 << 16;
+
+/// Returns the number under which the packets of a node and start are counted. It sorts by both.
+fn edge_key(node: u16, start: u32) -> u64 {
+    (u64::from(node) << 32) | u64::from(start)
+}
 
 fn datagram(bytes: &[u8], time: Moment) -> Datagram<'_> {
     Datagram { bytes, sender: SenderAddress::NONE, port: 0, time }

@@ -117,7 +117,7 @@ mod tests {
         let commit = |batch| Commit {
             partition: 0,
             batch,
-            covers: batch + 1,
+            covers: batch.saturating_add(1),
             crc: 0,
             events: 1,
             packets: batch,
