@@ -149,7 +149,7 @@ def log(broker, megabytes, rounds):
     produce, consume, table = Table(), Table(), None
     for turn in range(rounds):
         name = f"speed{turn}"
-        for topic in [f"{name}.theirs", f"{name}.fragments", f"{name}.commits"]:
+        for topic in [f"{name}.{part}" for part in ("theirs", "fragments", "commits", "checkpoints")]:
             broker.create(topic)
         write = lambda count: broker.produce(f"{name}.theirs", count)  # noqa: E731
         read = lambda count: broker.consume(f"{name}.theirs", count)  # noqa: E731
@@ -172,7 +172,7 @@ def log(broker, megabytes, rounds):
 
 def latency(broker, seconds):
     settings = [("default", 20_000, 5, 500_000), ("fast", 1_000, 0, 1_000)]
-    for topic in ["latency.fragments", "latency.commits"]:
+    for topic in ["latency.fragments", "latency.commits", "latency.checkpoints"]:
         broker.create(topic, 2)
     for name, record_age, linger, batch_age in settings:
         for rate in [100, 1000]:

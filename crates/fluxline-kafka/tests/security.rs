@@ -45,7 +45,7 @@ fn refusal(settings: &Settings) -> String {
 fn everything_works_by_tls_and_password_and_wrong_ones_are_named() {
     let broker = Broker::start_with_tls();
     let scratch = tempfile::tempdir().expect("a folder");
-    for topic in ["lab.fragments", "lab.commits", "lab.out"] {
+    for topic in ["lab.fragments", "lab.commits", "lab.checkpoints", "lab.out"] {
         broker.create_topic(topic, 1, &[]);
     }
     let right = settings(&broker, scratch.path(), &lines(&broker, SECRET));
