@@ -149,8 +149,8 @@ def log(broker, megabytes, rounds):
     produce, consume, table = Table(), Table(), None
     for turn in range(rounds):
         name = f"speed{turn}"
-        for topic in [f"{name}.{part}" for part in ("theirs", "fragments", "commits", "checkpoints")]:
-            broker.create(topic)
+        for part in ("theirs", "fragments", "commits", "checkpoints"):
+            broker.create(f"{name}.{part}")
         write = lambda count: broker.produce(f"{name}.theirs", count)  # noqa: E731
         read = lambda count: broker.consume(f"{name}.theirs", count)  # noqa: E731
         start = write(1)[1]
