@@ -74,7 +74,7 @@ def main() -> None:
     counts: collections.Counter = collections.Counter()
     found_waves, found_hits = {}, collections.defaultdict(list)
     found_logs, runs = [], {}
-    for key, value in records(broker, topic):
+    for key, value in records(broker, topic, b"application/x-flatbuffers"):
         if key in seen:
             sys.exit(f"the record {key} is there twice")
         seen.add(key)

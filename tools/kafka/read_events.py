@@ -23,8 +23,12 @@ from confluent_kafka import (
 )
 
 
-def records(broker: str, topic: str):
-    """Yields key and value of each record from the beginning to the present end."""
+ARROW = b"application/vnd.apache.arrow.stream"
+
+
+def records(broker: str, topic: str, kind: bytes = ARROW):
+    """Yields key and value of each record whose content type begins with `kind`, from the beginning
+    to the present end."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker,
@@ -45,7 +49,7 @@ def records(broker: str, topic: str):
             if message.error():
                 raise KafkaException(message.error())
             headers = dict(message.headers() or [])
-            if headers.get("content-type") == b"application/vnd.apache.arrow.stream":
+            if headers.get("content-type", b"").startswith(kind):
                 yield message.key().decode(), message.value()
     consumer.close()
 

@@ -43,7 +43,10 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 folders.push(path);
             } else {
                 let name = path.strip_prefix(folder).expect("inside").to_path_buf();
-                found.insert(name, fs::read(&path).expect("readable"));
+                // A part may get its final name between the listing and the reading.
+                if let Ok(bytes) = fs::read(&path) {
+                    found.insert(name, bytes);
+                }
             }
         }
     }
