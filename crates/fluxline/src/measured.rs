@@ -220,7 +220,7 @@ mod tests {
             ("[shm]\ncrossover_bytes = many", 2, "\"many\" is not a number of bytes"),
             ("[shm]\ncrossover_bytes = -1", 2, "not a number of bytes"),
             ("[shm]\ncrossover_bytes = 9223372036854775808", 2, "not a number of bytes"),
-            ("[shm]\n\ncrossover = 1", 3, "no setting \"crossover\""),
+            ("[shm]\n\ncrossover = 1", 3, "setting \"crossover\" is unknown"),
             ("[shm]\nhello", 2, "this is not a setting"),
             ("[s h m]\n", 1, "is not a link"),
             ("[shm]\ncrossover_bytes = 1\ncrossover_bytes = 2", 3, "twice"),
