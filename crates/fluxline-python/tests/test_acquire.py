@@ -74,7 +74,7 @@ def test_a_run_is_started_controlled_and_closed(tmp_path):
         wait_for(lambda: run.stats["recorded_bytes"] > 0)
         run.pause()
         assert run.state == "paused"
-        with pytest.raises(fl.InputError, match="no command `begin`"):
+        with pytest.raises(fl.InputError, match="command `begin` is unknown"):
             run._handle.command("pause")
             run._handle.command("begin")
         run.resume()

@@ -176,7 +176,7 @@ def test_wrong_choices_name_what_there_is(run):
         (lambda: run.events(batch=0), "batch is 0"),
         (lambda: run.events().numpy("x"), "no column"),
         (lambda: run.packets().numpy("data"), "arrow"),
-        (lambda: run.events().ragged("key"), "no list"),
+        (lambda: run.events().ragged("key"), "not a list"),
     ]:
         with pytest.raises(fl.InputError, match=says):
             call()

@@ -76,7 +76,7 @@ pub struct Acquisition {
 
 struct Threads {
     inputs: Vec<JoinHandle<InputEnd>>,
-    readout: JoinHandle<LocalBuild>,
+    readout: JoinHandle<Pipeline>,
     recorder: JoinHandle<Recorded>,
 }
 
@@ -326,7 +326,7 @@ impl Acquisition {
             clock: self.clock,
             inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
             ended: fluxline::clock::now(),
-            pipeline: joined(readout, "readout")?.into_pipeline(),
+            pipeline: joined(readout, "readout")?,
             recorded: joined(recorder, "recorder")?,
             host: KernelSnapshot::take().since(&self.host),
             notes: self.monitor.notes(0),

@@ -18,9 +18,9 @@ use crate::stop::Stop;
 use crate::taker::PacketTaker;
 
 /// Inputs that run, with the taker of their packets.
-pub struct Inputs<T> {
+pub struct Inputs<T: PacketTaker> {
     plan: Vec<PlannedInput>,
-    readout: JoinHandle<T>,
+    readout: JoinHandle<T::Outcome>,
     threads: Vec<(usize, JoinHandle<InputEnd>)>,
     /// For each thread: the packets taken are the packets that came, since no thread of this
     /// program filled its ring.
@@ -143,7 +143,7 @@ impl<T: PacketTaker> Inputs<T> {
     ///
     /// # Errors
     /// [`Error::Failed`] when the readout's thread panicked.
-    pub fn wait(self) -> Result<EndedInputs<T>, Error> {
+    pub fn wait(self) -> Result<EndedInputs<T::Outcome>, Error> {
         let ends = self.threads.into_iter().zip(self.filled_elsewhere);
         let inputs = ends.map(|((number, thread), filled_elsewhere)| {
             let end = thread.join().unwrap_or_default();

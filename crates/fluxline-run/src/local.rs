@@ -96,11 +96,6 @@ impl LocalBuild {
         LocalBuild { pipeline, output, monitor, ticks: 0, ring_most: 0 }
     }
 
-    /// Returns the pipeline, with its counters.
-    pub fn into_pipeline(self) -> Pipeline {
-        self.pipeline
-    }
-
     fn publish(&mut self) {
         let pipeline = &self.pipeline;
         let mut stats = Stats { ring_percent: self.ring_most as u64, ..Stats::default() };
@@ -139,6 +134,8 @@ impl LocalBuild {
 }
 
 impl PacketTaker for LocalBuild {
+    type Outcome = Pipeline;
+
     #[inline]
     fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>) {
         self.pipeline.take(input, now, datagram);
@@ -194,14 +191,15 @@ impl PacketTaker for LocalBuild {
         }
     }
 
-    /// Closes all events and passes the last batch on.
-    fn finish(&mut self, now: Moment) {
+    /// Closes all events and passes the last batch on. The recorder's queue ends here.
+    fn finish(mut self, now: Moment) -> Pipeline {
         self.output.follow_control(&mut self.pipeline);
         self.pipeline.finish(now);
         self.pipeline.last_reports().for_each(|said| self.monitor.note(Some(said)));
         self.output.hand_on(&mut self.pipeline);
         self.publish();
         self.publish_parts(now);
+        self.pipeline
     }
 }
 

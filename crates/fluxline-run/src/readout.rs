@@ -51,7 +51,7 @@ pub(crate) struct Readout<T> {
 
 impl<T: PacketTaker> Readout<T> {
     /// Runs until all inputs have ended and their rings are empty; returns the taker.
-    pub fn start(self, monitor: Monitor) -> JoinHandle<T> {
+    pub fn start(self, monitor: Monitor) -> JoinHandle<T::Outcome> {
         std::thread::spawn(move || {
             if let Some(core) = self.core {
                 monitor.note(pin::pin_current_thread(core).err());
@@ -268,9 +268,8 @@ impl<T: PacketTaker> ReadoutStage<T> {
     }
 
     /// Ends the taker's run.
-    fn finish(mut self, wall: Moment) -> T {
+    fn finish(self, wall: Moment) -> T::Outcome {
         let now = self.time(wall);
-        self.taker.finish(now);
-        self.taker
+        self.taker.finish(now)
     }
 }

@@ -6,6 +6,9 @@ use fluxline_daq::merge::Times;
 
 /// Takes the packets of all inputs. The readout's thread alone calls it.
 pub trait PacketTaker: Send + 'static {
+    /// The part of the taker that is left at the end of the run.
+    type Outcome: Send + 'static;
+
     /// Takes one datagram of input number `input` at `now`.
     fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>);
 
@@ -48,6 +51,7 @@ pub trait PacketTaker: Send + 'static {
     /// last call \[%\].
     fn check_time(&mut self, now: Moment, ring_percent: usize);
 
-    /// Ends the run: all inputs have ended and were read.
-    fn finish(&mut self, now: Moment);
+    /// Ends the run: all inputs have ended and were read. Those who wait for the taker's output learn
+    /// the end from it, also when nobody asks for the outcome.
+    fn finish(self, now: Moment) -> Self::Outcome;
 }

@@ -95,6 +95,8 @@ impl NodeTaker {
 }
 
 impl PacketTaker for NodeTaker {
+    type Outcome = NodeTaker;
+
     fn take(&mut self, input: u16, _now: Moment, datagram: &Datagram<'_>) {
         if let Some(of) = self.inputs.get_mut(usize::from(input)) {
             of.newest = of.newest.max(datagram.time);
@@ -145,10 +147,11 @@ impl PacketTaker for NodeTaker {
         }
     }
 
-    fn finish(&mut self, now: Moment) {
+    fn finish(mut self, now: Moment) -> NodeTaker {
         self.mark = self.mark.max(now);
         self.node.finish(self.mark);
         self.hand_over();
         self.publish();
+        self
     }
 }
