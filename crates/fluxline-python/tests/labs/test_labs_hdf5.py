@@ -326,7 +326,7 @@ def test_wrong_names_and_places_are_refused_with_a_hint(tmp_path):
         to_hdf5(run, tmp_path / "a.h5", tables=["y"])
     with pytest.raises(ExportError, match="the directory .* does not exist"):
         to_hdf5(run, tmp_path / "nowhere" / "a.h5")
-    with pytest.raises(ExportError, match="choose of none, lzf, gzip"):
+    with pytest.raises(ExportError, match="choose one of none, lzf, gzip"):
         to_hdf5(run, tmp_path / "a.h5", compression="zip")
     (tmp_path / "a.h5").write_text("mine")
     with pytest.raises(ExportError, match="exists already"):
