@@ -51,7 +51,7 @@ pub trait PacketTaker: Send + 'static {
     /// last call \[%\].
     fn check_time(&mut self, now: Moment, ring_percent: usize);
 
-    /// Ends the run: all inputs have ended and were read. Those who wait for the taker's output learn
-    /// the end from it, also when nobody asks for the outcome.
+    /// Ends the run: all inputs have ended and were read. It ends the taker's output too, also when
+    /// nobody asks for the outcome.
     fn finish(self, now: Moment) -> Self::Outcome;
 }
