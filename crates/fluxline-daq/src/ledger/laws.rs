@@ -1,6 +1,6 @@
 //! The laws of the ledger, as data: sums of counters that must be equal.
 //!
-//! A law that does not hold means that packets were counted twice or not at all: a defect of the
+//! A law that does not hold means that packets were counted twice or left out: a defect of the
 //! program, not of the network. Loss is allowed; a packet without a place is not.
 
 use serde::{Deserialize, Serialize};

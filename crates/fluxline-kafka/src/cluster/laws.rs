@@ -1,6 +1,6 @@
 //! The laws of a run over several machines: sums that must be equal, at every moment of the run.
 //!
-//! A law that does not hold means that packets were counted twice or not at all: a defect of the
+//! A law that does not hold means that packets were counted twice or left out: a defect of the
 //! program, or somebody changed a block. Loss is allowed; a packet without a place is not.
 
 use fluxline_core::counters::Row;
