@@ -445,6 +445,7 @@ fn build_with(log: &mut KafkaLog, claim: &fluxline_kafka::build::Claim) -> LogEr
         events: 1,
         packets: 1,
         refused: 0,
+        sink: fluxline_kafka::build::SinkSums::default(),
         builder: "older".to_owned(),
     };
     log.commit(claim, commit).expect_err("it is fenced")

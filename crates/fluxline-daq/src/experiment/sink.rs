@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::cluster::Cluster;
 use super::problem::Problem;
 
 /// The sinks of an experiment.
@@ -64,6 +65,10 @@ pub enum SinkSchema {
     Ess,
 }
 
+/// The last parts of the names of a cluster's topics.
+const CLUSTER_TOPICS: [&str; 6] =
+    ["control", "fragments", "commits", "checkpoints", "events", "ledger"];
+
 /// Parts of the names of settings whose values are secrets.
 const SECRETS: [&str; 6] = ["password", "secret", ".pem", "oauthbearer.config", "private", "token"];
 
@@ -101,6 +106,48 @@ impl KafkaSink {
             return Err(Problem::at("delivery-timeout-ms", text));
         }
         Ok(())
+    }
+
+    /// Checks that builders of a cluster can send to the topic in the transactions of their commits.
+    pub(super) fn check_for_builders(&self, cluster: &Cluster) -> Result<(), Problem> {
+        if self.brokers != cluster.brokers {
+            let text = format!(
+                "brokers = {:?}, and [cluster] has {:?}: builders send a batch and its commit in \
+                 one transaction, which has one set of brokers; write the same text.",
+                self.brokers, cluster.brokers
+            );
+            return Err(Problem::at("brokers", text));
+        }
+        if self.settings_file.is_some() || !self.settings.is_empty() {
+            let text = "builders send with the connection of [cluster]; write settings and \
+                        settings-file there.";
+            return Err(Problem::at("settings", text));
+        }
+        let of_cluster = CLUSTER_TOPICS.map(|part| cluster.topic(part));
+        let topics = [("topic", Some(&self.topic)), ("run-topic", self.run_topic.as_ref())];
+        for (key, topic) in topics {
+            if let Some(topic) = topic.filter(|topic| of_cluster.contains(topic)) {
+                let text = format!(
+                    "{key} = {topic:?} has the name of a topic of the cluster; choose another one."
+                );
+                return Err(Problem::at(key, text));
+            }
+        }
+        let (memory, time) = (memory_bytes(), delivery_timeout_ms());
+        let keys = [
+            ("memory-bytes", self.memory_bytes != memory),
+            ("delivery-timeout-ms", self.delivery_timeout_ms != time),
+        ];
+        match keys.iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let text = format!(
+                    "{key} is for runs on one machine: builders wait until the brokers have \
+                     taken each batch; remove it."
+                );
+                Err(Problem::at(*key, text))
+            }
+        }
     }
 
     /// Checks the keys of the ESS schemas.
