@@ -15,7 +15,7 @@ build = "key"
 [record]
 batch-ms = 200
 [filter]
-keep = "event.key % 3 != 0"
+keep = "event.key % 3 != 0 || any(temperature >= 0)"
 mark = "event.key % 2 == 0"
 [[source]]
 name = "a"
@@ -23,12 +23,38 @@ format = "counter"
 emulator = { sources = 2, rate = 100, payload-bytes = 64 }
 [[source]]
 name = "b"
-format = "counter"
-emulator = { sources = 2, rate = 100, payload-bytes = 64 }
+format = "slow.toml"
+parameters = { offset = 7 }
+emulator = { sources = 2, rate = 100 }
 [node.r1]
 sources = ["a"]
 [node.r2]
 sources = ["b"]
+"#;
+
+/// A thermometer whose values have no event key.
+const SLOW: &str = r#"
+name = "slow"
+about = "A thermometer"
+reference = "this test"
+byte-order = "big"
+[parameters]
+offset = { default = 0, min = 0, max = 100, help = "Added to the temperature." }
+[[packet]]
+name = "data"
+fields = [
+  { name = "board", type = "u16" }, { name = "count", type = "u32" },
+  { name = "temperature", type = "u16", unit = "mK" },
+]
+computed = [{ name = "corrected", value = "temperature + offset" }]
+source = ["board"]
+sequence = { value = "count" }
+[[packet.ess.f144]]
+source-name = "T{board}"
+value = "temperature"
+[packet.emulate]
+fields = { board = "source", temperature = "sequence * 7919 % 65536" }
+payload-bytes = 0
 "#;
 
 fn counts(lab: &Lab) -> Value {
@@ -54,6 +80,7 @@ fn grows(lab: &Lab, name: &str) {
 fn filter_pause_and_sink_lose_or_double_events_when_a_builder_is_killed() {
     let lab = Lab::new("output = \"both\"\nstart = \"ctl\"\n", EXPERIMENT);
     let address = lab.address();
+    std::fs::write(lab.folder.path().join("slow.toml"), SLOW).expect("written");
     let (brokers, topic) = (lab.broker.address.clone(), "ess.detector");
     lab.append(&format!(
         "[sink.kafka]\nbrokers = \"{brokers}\"\ntopic = \"{topic}\"\nschema = \"ess\"\n"
@@ -92,6 +119,7 @@ fn filter_pause_and_sink_lose_or_double_events_when_a_builder_is_killed() {
     assert_eq!((&ledger["state"], &ledger["status"]), (&"ended".into(), &0.into()), "{ledger}");
     lab.done(&["gather", &address, "--into", "all"]);
     check_gathered(&lab, &ledger);
+    assert!(has_parameters(&lab));
     check_topic(&lab, topic, &ledger);
 }
 
@@ -111,11 +139,21 @@ fn check_gathered(lab: &Lab, ledger: &Value) {
     assert!(rows.len() > 50, "{} events", rows.len());
     for row in &rows {
         let cells: Vec<&str> = row.split(',').collect();
-        let key: u64 = cells[0].parse().expect("a key");
+        let Ok(key) = cells[0].parse::<u64>() else { continue };
         assert!(!key.is_multiple_of(3), "{row}");
         let is_marked = row.contains("filter: marked");
         assert!(is_marked == key.is_multiple_of(2) || row.contains("late"), "{row}");
     }
+}
+
+/// Returns true when the gathered run has the parameters of the description.
+fn has_parameters(lab: &Lab) -> bool {
+    let rows = lab.csv("all", "slow-data.csv", "temperature,corrected");
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    rows.iter()
+        .filter_map(|row| row.split_once(','))
+        .all(|(raw, value)| number(value) == number(raw) + 7)
+        && rows.len() > 50
 }
 
 /// Compares the topic with the gathered run, by programs that are not ours.
@@ -123,7 +161,7 @@ fn check_topic(lab: &Lab, topic: &str, ledger: &Value) {
     lab.done(&["export", "all", "--to", "parquet", "--into", "parquet"]);
     let read = lab.python("read_ess.py", &[&lab.broker.address, topic, "parquet"]);
     assert_eq!((&read["pl72"], &read["6s4t"]), (&1.into(), &1.into()), "{read}");
-    assert!(read["da00"].as_u64() > Some(50), "{read}");
+    assert!(read["da00"].as_u64() > Some(50) && read["f144"].as_u64() > Some(50), "{read}");
     let sink = &ledger["sink"];
     assert_eq!(sink["sent"], ledger["committed"]["events"], "{ledger}");
     let (status, _, said) = lab.command(&["ship", "all"]);

@@ -209,7 +209,7 @@ impl Lab {
 
     /// Exports a run, and returns the rows of a table without their names.
     pub fn csv(&self, run: &str, table: &str, columns: &str) -> Vec<String> {
-        let into = format!("{run}-csv");
+        let into = format!("{run}-{table}");
         self.done(&["export", run, "--to", "csv", "--columns", columns, "--into", &into]);
         let path = self.folder.path().join(&into).join(table);
         let text = std::fs::read_to_string(path).expect("a table");
@@ -227,7 +227,7 @@ impl Lab {
             .output()
             .expect("Python");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "run tools/kafka/test.sh, which installs modules: {said}");
+        assert!(output.status.success(), "{script} (tools/kafka/test.sh installs modules): {said}");
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 }
