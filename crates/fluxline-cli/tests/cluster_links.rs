@@ -117,6 +117,8 @@ fn packets_of_another_link_or_of_a_secured_broker_are_missing() {
         document["places"]["in_batches"].as_u64().unwrap_or(0)
     };
     until("all packets", || packets() > 2 * PUSHED + 50, || one.said() + &two.said());
+    let (status, _, said) = lab.command(&["ctl", "status", CONF[0], CONF[1]]);
+    assert!(status == Some(3) && said.contains("is for a cluster"), "{said}");
     let (status, out, said) = secure(&["ctl", &address, "status"]);
     assert!(status == Some(0) && out.contains("r2 (y): alive"), "{out} {said}");
     let (status, _, said) = secure(&["ctl", &address, "stop"]);

@@ -8,8 +8,8 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{FolderError, Recorder, RecorderConfig, RunFolder, SourceLine};
 use serde_json::{Value, json};
 
-use crate::build::SinkSums;
 use super::{About, GatherError, Gathered, RunCommits};
+use crate::build::SinkSums;
 
 /// The run that batches are gathered into.
 pub(crate) struct Target {

@@ -69,7 +69,7 @@ pub fn committed(
 /// Returns the parts of run.json that are not in the events: the operators' requests, and the
 /// counts of the filter and of pauses.
 fn about(run: &RunRecord, totals: &PartitionCounters) -> Value {
-    let paused = |at: usize| if at % 2 == 0 { "paused" } else { "running" };
+    let paused = |at: usize| if at.is_multiple_of(2) { "paused" } else { "running" };
     let first = (run.begin.at_ns, "running");
     let changes = run.pauses.iter().enumerate().map(|(at, at_ns)| (*at_ns, paused(at)));
     let states = std::iter::once(first).chain(changes);
