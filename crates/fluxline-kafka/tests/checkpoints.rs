@@ -323,7 +323,7 @@ fn checkpoint_that_cannot_be_used_loses_events() {
                 bytes[4] += 1;
                 sealed(bytes);
             },
-            "it has layout 2, and this program reads layout 1",
+            "it has layout 3, and this program reads layout 2",
         ),
         (
             2,

@@ -1,5 +1,5 @@
 //! Filters and pauses at the builders of a cluster, on a log in memory: the recorded events are
-//! those of a plain model, and the same whoever takes a partition over.
+//! those of a plain model, and the same for every builder that takes a partition over.
 
 mod support;
 

@@ -122,6 +122,7 @@ const INFORMATIVE: &[&str] = &[
     "/followed",
     "/records_",
     "/events_",
+    "/late_filtered",
     "/batches",
     "/node",
 ];

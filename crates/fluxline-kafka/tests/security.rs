@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_kafka::build::kafka::KafkaLog;
-use fluxline_kafka::build::{Commit, Log};
+use fluxline_kafka::build::{Commit, Log, SinkSums};
 use fluxline_kafka::settings::Settings;
 use fluxline_kafka::ship::{ShipConfig, ship};
 use fluxline_kafka::sink;

@@ -14,6 +14,10 @@ use crate::builder::WindowClock;
 /// The node name that builds events; every other name reads out.
 pub const BUILDER: &str = "builder";
 
+/// The last parts of the names of a cluster's topics.
+const CLUSTER_TOPICS: [&str; 6] =
+    ["control", "fragments", "commits", "checkpoints", "events", "ledger"];
+
 /// The brokers and topics that the machines of an experiment share.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -204,7 +208,9 @@ impl Experiment {
             return Err(Problem::at("", text));
         };
         if let Some(kafka) = &self.sink.kafka {
-            kafka.check_for_builders(cluster).map_err(|problem| problem.below("sink.kafka"))?;
+            let topics = CLUSTER_TOPICS.map(|part| cluster.topic(part));
+            let checked = kafka.check_for_builders(&cluster.brokers, &topics);
+            checked.map_err(|problem| problem.below("sink.kafka"))?;
         }
         if !self.record.enabled {
             let text = "[record] enabled = false is for runs on one machine; remove it.";

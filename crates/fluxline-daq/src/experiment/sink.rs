@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cluster::Cluster;
 use super::problem::Problem;
 
 /// The sinks of an experiment.
@@ -65,10 +64,6 @@ pub enum SinkSchema {
     Ess,
 }
 
-/// The last parts of the names of a cluster's topics.
-const CLUSTER_TOPICS: [&str; 6] =
-    ["control", "fragments", "commits", "checkpoints", "events", "ledger"];
-
 /// Parts of the names of settings whose values are secrets.
 const SECRETS: [&str; 6] = ["password", "secret", ".pem", "oauthbearer.config", "private", "token"];
 
@@ -108,13 +103,18 @@ impl KafkaSink {
         Ok(())
     }
 
-    /// Checks that builders of a cluster can send to the topic in the transactions of their commits.
-    pub(super) fn check_for_builders(&self, cluster: &Cluster) -> Result<(), Problem> {
-        if self.brokers != cluster.brokers {
+    /// Checks that builders of a cluster can send to the topic in one transaction with their
+    /// commits. `of_cluster` are the cluster's own topics.
+    pub(super) fn check_for_builders(
+        &self,
+        brokers: &str,
+        of_cluster: &[String],
+    ) -> Result<(), Problem> {
+        if self.brokers != brokers {
             let text = format!(
                 "brokers = {:?}, and [cluster] has {:?}: builders send a batch and its commit in \
                  one transaction, which has one set of brokers; write the same text.",
-                self.brokers, cluster.brokers
+                self.brokers, brokers
             );
             return Err(Problem::at("brokers", text));
         }
@@ -123,7 +123,6 @@ impl KafkaSink {
                         settings-file there.";
             return Err(Problem::at("settings", text));
         }
-        let of_cluster = CLUSTER_TOPICS.map(|part| cluster.topic(part));
         let topics = [("topic", Some(&self.topic)), ("run-topic", self.run_topic.as_ref())];
         for (key, topic) in topics {
             if let Some(topic) = topic.filter(|topic| of_cluster.contains(topic)) {

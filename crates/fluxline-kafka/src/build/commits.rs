@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::log::{Commit, LogError};
-use super::sink::SinkSums;
+use super::sink_sums::SinkSums;
 
 /// Longest record that can be a commit \[byte\].
 const COMMIT_BYTES_MAX: usize = 4096;

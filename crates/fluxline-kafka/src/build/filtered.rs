@@ -10,8 +10,6 @@ use fluxline_run::RunSource;
 use fluxline_run::filter::{FilterLog, FilterPlan, FilterStage, RejectedEvents};
 use serde::{Deserialize, Serialize};
 
-use super::partition::BuiltSource;
-
 /// Decides on the events of one partition; without a plan, every event is kept and nothing is
 /// counted.
 #[derive(Default)]
@@ -29,18 +27,22 @@ impl EventFilter {
         EventFilter { stage: plan.stage(), ..EventFilter::default() }
     }
 
-    /// Removes and marks events of a batch. `sources` are all sources so far.
+    /// Returns the number of sources that it knows.
+    pub(super) fn known(&self) -> usize {
+        self.known
+    }
+
+    /// Removes and marks events of a batch. `sources` are those behind the known ones.
     pub(super) fn apply(
         &mut self,
-        sources: &[BuiltSource],
+        sources: impl Iterator<Item = RunSource>,
         batch: &mut EventBatch,
         filtered: &mut Filtered,
     ) {
-        for source in &sources[self.known.min(sources.len())..] {
-            let (number, input, label) = (source.number, source.input, source.label.clone());
-            self.stage.add_source(&RunSource { number, input, label });
+        for source in sources {
+            self.stage.add_source(&source);
+            self.known += 1;
         }
-        self.known = sources.len();
         let Filtered { rejected, counters, packets } = filtered;
         let mut log = Log { counters, packets, notes: &mut self.notes };
         self.stage.apply(batch, rejected, &mut log);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
-use super::sink::SinkSums;
+use super::sink_sums::SinkSums;
 use crate::cut::ContentType;
 
 /// The reason why the log did not do something.

@@ -25,6 +25,7 @@ pub mod node;
 pub mod partition;
 mod refused;
 pub mod sink;
+mod sink_sums;
 pub mod topic;
 pub mod worker;
 
@@ -35,6 +36,7 @@ pub use filtered::{EventFilter, Filtered};
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, RecordTopic, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
 pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
-pub use sink::{SinkOutput, SinkPlan, SinkSums};
+pub use sink::{SinkOutput, SinkPlan};
+pub use sink_sums::SinkSums;
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

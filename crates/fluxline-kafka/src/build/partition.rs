@@ -11,6 +11,7 @@ use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
+use fluxline_run::RunSource;
 use serde::{Deserialize, Serialize};
 
 use super::edge::{ENTRIES_MAX, Taken};
@@ -327,7 +328,13 @@ impl PartitionBuilder {
     /// any and the run is not paused.
     fn cut(&mut self, filter: &mut EventFilter) -> Option<OutputBatch> {
         let mut events = self.builder.take_batch(EventBatch::default());
-        filter.apply(&self.sources, &mut events, &mut self.filtered);
+        let new = self.sources.iter().skip(filter.known());
+        let new = new.map(|source| RunSource {
+            number: source.number,
+            input: source.input,
+            label: source.label.clone(),
+        });
+        filter.apply(new, &mut events, &mut self.filtered);
         if self.is_paused() {
             self.counted_only += events.packets.len() as u64;
             return None;

@@ -15,7 +15,7 @@ use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, Sinc
 use super::filtered::EventFilter;
 use super::log::{Claim, Commit, EventRecord, Log, LogError};
 use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
-use super::sink::SinkSums;
+use super::sink_sums::SinkSums;
 
 /// The place that batches are written to.
 pub trait Output {

@@ -23,7 +23,8 @@ pub fn digest_of(
         "filter": [experiment.filter.keep, experiment.filter.mark],
         "filter_function": function,
         "sink": experiment.sink.kafka.as_ref().map(|kafka| {
-            json!([kafka.topic, kafka.run_topic, kafka.schema, kafka.service_id, kafka.record_bytes])
+            let (topic, of_run) = (&kafka.topic, &kafka.run_topic);
+            json!([topic, of_run, kafka.schema, kafka.service_id, kafka.record_bytes])
         }),
         "batch": [experiment.record.batch_bytes, experiment.record.batch_ms],
         "sources": sources.collect::<Vec<_>>(),

@@ -192,13 +192,14 @@ fn build(
     let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?
         .with_filter(EventFilter::of(&task.filter));
     worker.read_on_demand(&task.files);
-    let marks = match task.sink.as_ref().map(|sink| Marks::open(sink, task, partition)) {
+    let (settings, cluster) = (&task.settings, &task.cluster);
+    let open = |sink: &Arc<SinkTask>| Marks::open(sink, settings, cluster, partition);
+    let mut marks = match task.sink.as_ref().map(open) {
         None => None,
         Some(Ok(marks)) => marks,
         Some(Err(TopicError::NoBroker { reason, .. })) => return Ok(Ended::Again(reason)),
         Some(Err(error)) => return Ok(Ended::Topic(error)),
     };
-    let mut marks = marks;
     if let Some(marks) = &mut marks {
         marks.send_start(&mut log)?;
     }

@@ -55,8 +55,8 @@ pub enum ControlRecord {
         /// The number.
         shot: u64,
     },
-    /// The message of the run's start or stop is in the topic of `[sink.kafka]`: both became visible
-    /// together.
+    /// The message of the run's start or stop is in the topic of `[sink.kafka]`. Both records
+    /// became visible together.
     Marked {
         /// The run.
         run: u64,

@@ -16,7 +16,6 @@ use rdkafka::client::DefaultClientContext;
 
 use super::control::RunRecord;
 use super::control_log::ControlLog;
-use super::partition_thread::Task;
 use super::record::ControlRecord;
 use crate::build::kafka::{KafkaLog, Marked};
 use crate::build::{LogError, RunPlan, SinkOutput, SinkPlan};
@@ -32,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The topic of `[sink.kafka]` in one run.
 pub struct SinkTask {
     kafka: KafkaSink,
+    /// The run's number.
+    number: u64,
     /// The run's name in the topic.
     run: String,
     /// The experiment's name.
@@ -75,7 +76,8 @@ impl SinkTask {
         let name = format!("{cluster}-{}-{}", run.number(), run.begin.at_ns);
         let descriptions = loaded.iter().map(|format| format.description.clone());
         let descriptions = descriptions.zip(inputs.iter().cloned()).collect();
-        Some(SinkTask { kafka, run: name, name: experiment.name.clone(), descriptions })
+        let number = run.number();
+        Some(SinkTask { kafka, number, run: name, name: experiment.name.clone(), descriptions })
     }
 
     /// Opens the topic, and makes the output of one partition.
@@ -120,7 +122,12 @@ impl Marks {
     /// before have ended. `None`: another partition sends the messages, or nobody does.
     ///
     /// Errors: [`TopicError`].
-    pub fn open(sink: &SinkTask, task: &Task, partition: u32) -> Result<Option<Marks>, TopicError> {
+    pub fn open(
+        sink: &SinkTask,
+        settings: &Settings,
+        cluster: &str,
+        partition: u32,
+    ) -> Result<Option<Marks>, TopicError> {
         let SinkTask { kafka, run, name, .. } = sink;
         if partition != 0 || kafka.schema != SinkSchema::Ess {
             return Ok(None);
@@ -130,11 +137,11 @@ impl Marks {
             .for_writer(&kafka.brokers, kafka.service_id.as_deref().unwrap_or_default());
         Ok(Some(Marks {
             messages,
-            control: ControlLog::open(&task.settings, &task.cluster)?,
+            control: ControlLog::open(settings, cluster)?,
             topic: kafka.run_topic.clone().unwrap_or_else(|| kafka.topic.clone()),
-            control_topic: format!("{}.control", task.cluster),
+            control_topic: format!("{cluster}.control"),
             name: run.clone(),
-            run: task.plan.run,
+            run: sink.number,
         }))
     }
 

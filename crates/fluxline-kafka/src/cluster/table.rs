@@ -212,7 +212,8 @@ impl ClusterLedger {
             let PartitionCounters { events_kept, events_filtered, .. } = totals;
             let _ = writeln!(
                 out,
-                "filter: {events_kept} events kept, {events_filtered} rejected, {} undecided, {} marked",
+                "filter: {events_kept} events kept, {events_filtered} rejected, {} undecided, \
+                 {} marked",
                 totals.events_undecided, totals.events_marked
             );
         }

@@ -53,8 +53,8 @@ impl FilterStage {
         self.filters.iter_mut().for_each(|filter| filter.add_source(source));
     }
 
-    /// Removes the events that a filter rejects, marks others, and reports both to `log`. `rejected`
-    /// has the rejected events of earlier batches.
+    /// Removes the events that a filter rejects, marks others, and reports both to `log`.
+    /// `rejected` has the rejected events of earlier batches.
     pub fn apply(
         &mut self,
         batch: &mut EventBatch,
