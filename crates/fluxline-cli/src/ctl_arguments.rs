@@ -14,7 +14,7 @@ pub struct CtlArguments {
     #[arg(value_parser = cluster_address, conflicts_with_all = ["run", "url"])]
     pub cluster: Option<String>,
     /// Of a cluster: file with settings of the connection, such as TLS and passwords
-    #[arg(long, value_name = "FILE", requires = "cluster")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub settings_file: Option<PathBuf>,
     /// The folder of the run; default: the newest in `runs` that is served
     #[arg(long, conflicts_with = "url")]

@@ -190,6 +190,12 @@ impl Destination {
         let file = ship.settings_file.clone().or(text("settings-file").map(PathBuf::from));
         let options = serde_json::from_value(sink["settings"].clone()).unwrap_or_default();
         let settings = Settings::read(&brokers, &options, file.as_deref()).map_err(wrong)?;
+        if document["experiment"]["cluster"].is_object() && Some(&topic) == text("topic").as_ref() {
+            return Err(ShipError::Run(format!(
+                "the builders sent the events of {run} to topic `{topic}` during the run; to send \
+                 them to another topic, write --topic."
+            )));
+        }
         let run_id = run_id_of(document).ok_or_else(|| {
             ShipError::Run(format!("{run}/run.json does not state when the run began."))
         })?;

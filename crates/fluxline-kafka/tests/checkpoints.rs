@@ -323,7 +323,7 @@ fn checkpoint_that_cannot_be_used_loses_events() {
                 bytes[4] += 1;
                 sealed(bytes);
             },
-            "it has layout 2, and this program reads layout 1",
+            "it has layout 3, and this program reads layout 2",
         ),
         (
             2,
@@ -354,7 +354,7 @@ fn checkpoint_that_cannot_be_used_loses_events() {
         assert!(files.0 == calm, "{reason}: the batches differ");
         assert_eq!(run.log.committed(0).len(), calm.len());
     }
-    assert_eq!(VERSION, 1, "the text above names the layout");
+    assert_eq!(VERSION, 2, "the text above names the layout");
 }
 
 #[test]

@@ -85,8 +85,15 @@ fn outputs(folder: Option<&Path>, builder: &str, record_bytes: usize) -> Outputs
             .of_experiment("lab", experiment.clone())
     });
     let name = "lab".to_owned();
-    let topic = TopicOutput::new(TopicConfig { run: RUN, name, formats, experiment, record_bytes });
-    Outputs { files, topic: Some(topic) }
+    let topic = TopicOutput::new(TopicConfig {
+        run: RUN,
+        name,
+        formats,
+        experiment,
+        record_bytes,
+        ..TopicConfig::default()
+    });
+    Outputs { files, topic: Some(topic), sink: None }
 }
 
 /// Builds one partition to its end.
@@ -445,6 +452,7 @@ fn build_with(log: &mut KafkaLog, claim: &fluxline_kafka::build::Claim) -> LogEr
         events: 1,
         packets: 1,
         refused: 0,
+        sink: fluxline_kafka::build::SinkSums::default(),
         builder: "older".to_owned(),
     };
     log.commit(claim, commit).expect_err("it is fenced")

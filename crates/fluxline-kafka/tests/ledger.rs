@@ -122,6 +122,7 @@ const INFORMATIVE: &[&str] = &[
     "/followed",
     "/records_",
     "/events_",
+    "/late_filtered",
     "/batches",
     "/node",
 ];
@@ -189,6 +190,7 @@ fn a_forged_commit_is_found() {
         events: 3,
         packets: 17,
         refused: 0,
+        sink: fluxline_kafka::build::SinkSums::default(),
         builder: "b1".to_owned(),
     };
     assert!(observed.commits.entry(0).or_default().add(&forged));

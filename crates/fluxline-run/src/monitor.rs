@@ -13,6 +13,7 @@ use fluxline_daq::ledger::{
 };
 use fluxline_daq::record::RecorderCounts;
 
+use crate::filter::FilterLog;
 use crate::sample::{DelayCount, Delays, Newest};
 
 /// Distinct notes kept; further ones are dropped.
@@ -106,6 +107,20 @@ pub(crate) struct LiveParts {
     pub packets: Arc<BTreeMap<u32, Newest>>,
     /// The time of these counts.
     pub at: Moment,
+}
+
+impl FilterLog for &Monitor {
+    fn add_counts(&mut self, counters: &FilterCounters) {
+        self.note_filter(counters);
+    }
+
+    fn add_filtered(&mut self, batch: &EventBatch, stays: &[bool]) {
+        self.note_filtered(batch, stays);
+    }
+
+    fn add_note(&mut self, note: String) {
+        self.note(Some(note));
+    }
 }
 
 impl Monitor {
@@ -212,14 +227,14 @@ impl Monitor {
     }
 
     /// Adds the packets of events that do not stay to the recorder's share of the ledger.
-    pub(crate) fn note_filtered(&self, batch: &EventBatch, stays: &[bool]) {
+    fn note_filtered(&self, batch: &EventBatch, stays: &[bool]) {
         let mut recorded = self.recorded();
         let views = batch.views().zip(stays).filter(|(_, stays)| !**stays);
         views.for_each(|(view, _)| recorded.note_packets(view.packets, BatchFate::Filtered));
     }
 
     /// Adds the decisions on a batch to the recorder's share of the ledger.
-    pub(crate) fn note_filter(&self, counters: &FilterCounters) {
+    fn note_filter(&self, counters: &FilterCounters) {
         let mut recorded = self.recorded();
         recorded.filter.merge(counters);
         self.state().stats.filtered = recorded.filter.events_filtered;

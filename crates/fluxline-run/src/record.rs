@@ -22,7 +22,7 @@ use fluxline_daq::record::{
 };
 
 use crate::events::{EndSubscriptions, Subscribers};
-use crate::filter::{FilterStage, RunSource};
+use crate::filter::{FilterStage, RejectedEvents, RunSource};
 use crate::monitor::Monitor;
 use crate::sink::SinkStage;
 
@@ -136,7 +136,8 @@ pub(crate) fn start(
             monitor.note(pin::pin_current_thread(core).err());
         }
         let _ended = EndSubscriptions(outlets.subscribers.clone());
-        let mut stage = RecordStage { outlets, bounds, monitor };
+        let rejected = RejectedEvents::default();
+        let mut stage = RecordStage { outlets, rejected, bounds, monitor };
         stage.outlets.sink.begin(&stage.monitor);
         for work in incoming {
             if let Some(batch) = stage.step(work, clock::now()) {
@@ -190,6 +191,7 @@ impl RecordQueue {
 /// The recorder as a stage: lines of sources and batches in, empty batches out.
 struct RecordStage {
     outlets: Outlets,
+    rejected: RejectedEvents,
     bounds: BatchBounds,
     monitor: Monitor,
 }
@@ -218,7 +220,7 @@ impl RecordStage {
 
     /// Filters, writes and shows a batch; returns its memory.
     fn take(&mut self, mut batch: EventBatch, wanted: Wanted, now: Moment) -> EventBatch {
-        self.outlets.filter.apply(&mut batch, &self.monitor);
+        self.outlets.filter.apply(&mut batch, &mut self.rejected, &mut &self.monitor);
         let fate = match wanted {
             _ if batch.is_empty() => BatchFate::Filtered,
             Wanted::Recorded => self.write_and_send(&batch, now),

@@ -42,11 +42,8 @@ fn requested(
         CtlRequest::Note { text } => ClusterCommand::Note(text.clone()),
         CtlRequest::Shot { number } => ClusterCommand::Shot(*number),
         CtlRequest::End { node } => ClusterCommand::End(node.clone()),
-        CtlRequest::Pause | CtlRequest::Resume => {
-            return Err(Failure::input(
-                "runs of a cluster cannot be paused; write start, stop, shot, note, end or status.",
-            ));
-        }
+        CtlRequest::Pause => ClusterCommand::Pause,
+        CtlRequest::Resume => ClusterCommand::Resume,
     }))
 }
 
@@ -171,7 +168,7 @@ mod status {
     fn of_run(run: &RunRecord) -> Value {
         let notes = run.notes.iter().map(|note| json!({ "at_ns": note.0, "text": note.1 }));
         json!({
-            "number": run.number(), "state": if run.stopped { "stopping" } else { "running" },
+            "number": run.number(), "state": run.state(), "pauses_ns": run.pauses,
             "began_ns": run.begin.at_ns, "shot": run.shot,
             "partitions": run.partitions(), "partitions_built": run.built.len(),
             "notes": notes.collect::<Vec<_>>(),

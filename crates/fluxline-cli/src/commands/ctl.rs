@@ -19,6 +19,13 @@ pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
     if let Some(cluster) = &arguments.cluster {
         return cluster_ctl::ctl(cluster, arguments, json);
     }
+    if let Some(file) = &arguments.settings_file {
+        return Err(Failure::input(format_args!(
+            "--settings-file {} is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER`, \
+             or leave it out.",
+            file.display()
+        )));
+    }
     if let CtlRequest::End { node } = &arguments.request {
         return Err(Failure::input(format_args!(
             "`end {node}` is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER end \

@@ -27,11 +27,12 @@ pub fn run(
         experiment,
         node,
         id,
+        function: None,
         stop: fluxline_run::Stop::on_signal(),
         say: Box::new(|sentence| crate::inform!("{}", crate::output::escaped_line(sentence))),
     };
     match is_builder {
-        true => report::builder(setup, json),
+        true => report::builder(setup, &accept, json),
         false => report::readout(setup, &accept, json),
     }
 }
@@ -55,7 +56,7 @@ pub fn run(
 mod report {
     use std::path::Path;
 
-    use fluxline_daq::experiment::accepts;
+    use fluxline_daq::experiment::{UNDECIDED, accepts};
     use fluxline_kafka::build::{LogError, WorkError};
     use fluxline_kafka::cluster::builder::{BuilderReport, build};
     use fluxline_kafka::cluster::readout::{ReadoutReport, read_out};
@@ -110,12 +111,12 @@ mod report {
     }
 
     /// Builds, and prints the counts.
-    pub fn builder(setup: NodeSetup, json: bool) -> Result<Ending, Failure> {
+    pub fn builder(setup: NodeSetup, accept: &[String], json: bool) -> Result<Ending, Failure> {
         let Some(report) = build(setup).map_err(failure)? else { return Ok(not_begun(json)) };
         let BuilderReport { block, folder, is_over } = report;
         let counts = block.builder.unwrap_or_default();
         let total = total_of(&counts);
-        let look = lost_records(&total);
+        let look = lost_records(&total).or_else(|| undecided(&total, accept));
         let status = status_of(look.as_ref());
         Ok(failure::report(look.as_ref(), json, || {
             let folder = folder.as_deref().map(Path::display);
@@ -154,6 +155,17 @@ mod report {
                 "{} records of packets are missing in the topic of fragments and {} are damaged; \
                  `fluxline inspect` names the packets.",
                 total.records_missing, total.records_torn
+            ))
+        })
+    }
+
+    /// Returns the sentence about events on which the filter failed.
+    fn undecided(total: &PartitionCounters, accept: &[String]) -> Option<Failure> {
+        let count = total.events_undecided;
+        (count > 0 && !accepts(accept, UNDECIDED)).then(|| {
+            Failure::look(format_args!(
+                "the filter failed on {count} events; they are recorded, and `missing` says \
+                 \"filter: no decision\"."
             ))
         })
     }

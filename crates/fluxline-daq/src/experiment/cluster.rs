@@ -14,6 +14,10 @@ use crate::builder::WindowClock;
 /// The node name that builds events; every other name reads out.
 pub const BUILDER: &str = "builder";
 
+/// The last parts of the names of a cluster's topics.
+const CLUSTER_TOPICS: [&str; 6] =
+    ["control", "fragments", "commits", "checkpoints", "events", "ledger"];
+
 /// The brokers and topics that the machines of an experiment share.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -203,15 +207,10 @@ impl Experiment {
                         name there, and [node.NAME] for each readout node.";
             return Err(Problem::at("", text));
         };
-        if self.filter.keep.is_some() {
-            let text = "[filter] is not applied by builders of several machines; remove it, and \
-                        filter the events that were built.";
-            return Err(Problem::at("filter.keep", text));
-        }
-        if self.sink.kafka.is_some() {
-            let text = "[sink.kafka] is for runs on one machine; remove it, and write output = \
-                        \"topic\" or \"both\" below [cluster].";
-            return Err(Problem::at("sink.kafka", text));
+        if let Some(kafka) = &self.sink.kafka {
+            let topics = CLUSTER_TOPICS.map(|part| cluster.topic(part));
+            let checked = kafka.check_for_builders(&cluster.brokers, &topics);
+            checked.map_err(|problem| problem.below("sink.kafka"))?;
         }
         if !self.record.enabled {
             let text = "[record] enabled = false is for runs on one machine; remove it.";
@@ -361,8 +360,19 @@ mod tests {
     fn a_table_that_nodes_would_ignore_is_refused() {
         assert_eq!(for_nodes(""), "");
         for (lines, expected) in [
-            ("[filter]\nkeep = \"true\"\n", "[filter]"),
-            ("[sink.kafka]\nbrokers = \"a:1\"\ntopic = \"x\"\n", "[sink.kafka]"),
+            ("[sink.kafka]\nbrokers = \"a:1\"\ntopic = \"x\"\n", "one transaction"),
+            (
+                "[sink.kafka]\nbrokers = \"127.0.0.1:9092\"\ntopic = \"x\"\nsettings-file = \"f\"\n",
+                "[cluster]",
+            ),
+            (
+                "[sink.kafka]\nbrokers = \"127.0.0.1:9092\"\ntopic = \"lab.events\"\n",
+                "of the cluster",
+            ),
+            (
+                "[sink.kafka]\nbrokers = \"127.0.0.1:9092\"\ntopic = \"x\"\nmemory-bytes = 7000000\n",
+                "memory-bytes",
+            ),
             ("[record]\nenabled = false\n", "[record]"),
             ("[[source]]\nname = \"c\"\nformat = \"counter\"\n[source.program]\n", "belongs"),
         ] {

@@ -103,6 +103,52 @@ impl KafkaSink {
         Ok(())
     }
 
+    /// Checks that builders of a cluster can send to the topic in one transaction with their
+    /// commits. `of_cluster` are the cluster's own topics.
+    pub(super) fn check_for_builders(
+        &self,
+        brokers: &str,
+        of_cluster: &[String],
+    ) -> Result<(), Problem> {
+        if self.brokers != brokers {
+            let text = format!(
+                "brokers = {:?}, and [cluster] has {:?}: builders send a batch and its commit in \
+                 one transaction, which has one set of brokers; write the same text.",
+                self.brokers, brokers
+            );
+            return Err(Problem::at("brokers", text));
+        }
+        if self.settings_file.is_some() || !self.settings.is_empty() {
+            let text = "builders send with the connection of [cluster]; write settings and \
+                        settings-file there.";
+            return Err(Problem::at("settings", text));
+        }
+        let topics = [("topic", Some(&self.topic)), ("run-topic", self.run_topic.as_ref())];
+        for (key, topic) in topics {
+            if let Some(topic) = topic.filter(|topic| of_cluster.contains(topic)) {
+                let text = format!(
+                    "{key} = {topic:?} has the name of a topic of the cluster; choose another one."
+                );
+                return Err(Problem::at(key, text));
+            }
+        }
+        let (memory, time) = (memory_bytes(), delivery_timeout_ms());
+        let keys = [
+            ("memory-bytes", self.memory_bytes != memory),
+            ("delivery-timeout-ms", self.delivery_timeout_ms != time),
+        ];
+        match keys.iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let text = format!(
+                    "{key} is for runs on one machine: builders wait until the brokers have \
+                     taken each batch; remove it."
+                );
+                Err(Problem::at(*key, text))
+            }
+        }
+    }
+
     /// Checks the keys of the ESS schemas.
     fn check_schema(&self) -> Result<(), Problem> {
         let keys = [("run-topic", &self.run_topic), ("service-id", &self.service_id)];

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::log::{Commit, LogError};
+use super::sink_sums::SinkSums;
 
 /// Longest record that can be a commit \[byte\].
 const COMMIT_BYTES_MAX: usize = 4096;
@@ -22,6 +23,8 @@ struct CommitRecord {
     packets: u64,
     #[serde(default)]
     refused: u64,
+    #[serde(default)]
+    sink: SinkSums,
     builder: String,
 }
 
@@ -36,6 +39,7 @@ pub fn record_of(run: u64, commit: &Commit) -> (String, Vec<u8>) {
         events: commit.events,
         packets: commit.packets,
         refused: commit.refused,
+        sink: commit.sink,
         builder: commit.builder.clone(),
     };
     let key = key_of(run, commit.partition, commit.batch);
@@ -54,9 +58,9 @@ pub fn read_commit(partition: u32, key: &[u8], value: &[u8]) -> Option<(u64, Com
         return None;
     }
     let record: CommitRecord = serde_json::from_slice(value).ok()?;
-    let CommitRecord { run, batch, covers, crc, events, packets, refused, builder } = record;
+    let CommitRecord { run, batch, covers, crc, events, packets, refused, sink, builder } = record;
     let is_ours = key == key_of(run, partition, batch).as_bytes() && refused <= events;
-    let commit = Commit { partition, batch, covers, crc, events, packets, refused, builder };
+    let commit = Commit { partition, batch, covers, crc, events, packets, refused, sink, builder };
     is_ours.then_some((run, commit))
 }
 
@@ -128,7 +132,17 @@ mod tests {
     fn commit(batch: u64, crc: u32) -> Commit {
         let (covers, events, packets) = (10 * (batch + 1), 3, 6);
         let builder = "builder-1".to_owned();
-        Commit { partition: 2, batch, covers, crc, events, packets, refused: 1, builder }
+        Commit {
+            partition: 2,
+            batch,
+            covers,
+            crc,
+            events,
+            packets,
+            refused: 1,
+            sink: SinkSums::default(),
+            builder,
+        }
     }
 
     fn put(list: &mut CommitList, run: u64, commit: &Commit) -> Result<(), LogError> {

@@ -13,6 +13,7 @@ use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync
 use serde_json::{Value, json};
 
 use super::partition::{BuiltSource, OutputBatch};
+use super::sink::line_of;
 use super::worker::Output;
 
 /// Writes the batches of a builder into run folders.
@@ -21,6 +22,8 @@ pub struct RunFolders {
     builder: String,
     run: u64,
     formats: Vec<(String, String)>,
+    /// For each input of the experiment, the part of its sources' lines that is the same.
+    inputs: Vec<SourceLine>,
     /// The run's name in event files, and the experiment.
     experiment: Option<(String, Value)>,
     open: BTreeMap<u32, Open>,
@@ -39,13 +42,29 @@ impl RunFolders {
     #[must_use]
     pub fn new(root: &Path, builder: &str, run: u64, formats: Vec<(String, String)>) -> RunFolders {
         let (root, builder) = (root.to_path_buf(), builder.to_owned());
-        RunFolders { root, builder, run, formats, experiment: None, open: BTreeMap::new() }
+        RunFolders {
+            root,
+            builder,
+            run,
+            formats,
+            inputs: Vec::new(),
+            experiment: None,
+            open: BTreeMap::new(),
+        }
     }
 
     /// Keeps the run's name in event files and the experiment, without secrets, in each folder.
     #[must_use]
     pub fn of_experiment(mut self, name: &str, experiment: Value) -> RunFolders {
         self.experiment = Some((name.to_owned(), experiment));
+        self
+    }
+
+    /// Keeps the parameters of the packet descriptions with each source: `inputs` has, for each
+    /// input of the experiment, the part of its sources' lines that is the same.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Vec<SourceLine>) -> RunFolders {
+        self.inputs = inputs;
         self
     }
 
@@ -90,7 +109,9 @@ impl Output for RunFolders {
             None => self.begin(partition, batch.number)?,
         };
         for source in &sources[open.sources.min(sources.len())..] {
-            open.recorder.write_source(&line_of(source)).map_err(|fault| fault.to_string())?;
+            open.recorder
+                .write_source(&line_of(source, &self.inputs))
+                .map_err(|fault| fault.to_string())?;
             open.sources += 1;
         }
         // A folder with a fault is left: the next batch begins another one.
@@ -98,16 +119,5 @@ impl Output for RunFolders {
         open.next += 1;
         self.open.insert(partition, open);
         Ok(())
-    }
-}
-
-pub(super) fn line_of(source: &BuiltSource) -> SourceLine {
-    SourceLine {
-        source: source.number,
-        name: source.label.clone(),
-        format: source.format.clone(),
-        parameters: BTreeMap::new(),
-        port: None,
-        details: serde_json::Map::from_iter([("node".into(), source.node.into())]),
     }
 }

@@ -218,6 +218,7 @@ mod tests {
             packets_before: 0,
             packets: 0,
             mark: Moment::default(),
+            changes: 0,
             is_end: false,
         };
         let record = writer.finish(&head);

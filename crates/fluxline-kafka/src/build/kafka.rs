@@ -19,11 +19,12 @@ use super::checkpoint::Checkpoint;
 use super::checkpoint_records::{Found, Joiner, PIECE_BYTES, PieceHead};
 use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
-use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, RecordTopic, Stored};
 use crate::client::{
     ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, headers, is_fenced,
     producer_config, record_bytes_of, wrong_settings,
 };
+use crate::cut::ContentType;
 use crate::reading::{PartitionReader, read_to_end};
 use crate::settings::Settings;
 
@@ -48,6 +49,20 @@ pub struct KafkaLog {
     owners: BTreeMap<u32, Owner>,
     /// The topic of events and its number of partitions, where it was opened.
     events: Option<(String, u32)>,
+    /// The topic of `[sink.kafka]`, where it was opened.
+    sink: Option<String>,
+}
+
+/// A record of a transaction beside those of events.
+pub struct Marked<'a> {
+    /// Its topic.
+    pub topic: &'a str,
+    /// Its key.
+    pub key: String,
+    /// The form of its value; `None`: that of the topic.
+    pub content: Option<ContentType>,
+    /// Its value.
+    pub value: Vec<u8>,
 }
 
 impl Owner {
@@ -129,6 +144,7 @@ impl KafkaLog {
             readers: BTreeMap::new(),
             owners: BTreeMap::new(),
             events: None,
+            sink: None,
         })
     }
 
@@ -142,6 +158,57 @@ impl KafkaLog {
         let most = record_bytes_of(&self.settings, &topic);
         self.events = Some((topic, partitions.max(1)));
         Ok(most.map_or(record_bytes, |most| record_bytes.min(most)))
+    }
+
+    /// Opens the topic of `[sink.kafka]` for records with commits. Returns the largest record that
+    /// its brokers take \[byte\], at most `record_bytes`.
+    ///
+    /// Errors: [`TopicError`]; the topic must exist.
+    pub fn open_sink(&mut self, topic: &str, record_bytes: usize) -> Result<usize, TopicError> {
+        check_topic(self.producer.client(), &self.settings, topic)?;
+        self.sink = Some(topic.to_owned());
+        let most = record_bytes_of(&self.settings, topic);
+        Ok(most.map_or(record_bytes, |most| record_bytes.min(most)))
+    }
+
+    /// Sends these records in one transaction of the partition's owner: key and value for each
+    /// topic.
+    ///
+    /// Errors: [`LogError::Fenced`] when another builder has the partition; nothing is sent then.
+    pub fn send_together(
+        &mut self,
+        partition: u32,
+        records: &[Marked<'_>],
+    ) -> Result<(), LogError> {
+        let owner = self.owners.get(&partition).ok_or(LogError::Fenced { partition })?;
+        let meaning = |error: KafkaError| of_transaction(partition, &error);
+        owner.producer.begin_transaction().map_err(meaning)?;
+        for Marked { topic, key, content, value } in records {
+            let record = BaseRecord::to(topic).key(key).payload(value);
+            let record = match content {
+                Some(content) => record.headers(headers(*content, 0)),
+                None => record,
+            };
+            owner.send(record).map_err(meaning)?;
+        }
+        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+    }
+
+    /// Returns the topic of a record with events, and its partition where the key does not choose
+    /// it.
+    fn target(
+        &self,
+        record: &EventRecord,
+        partition: u32,
+    ) -> Result<(&str, Option<i32>), LogError> {
+        let none = || LogError::Away("its topic of events was not opened".to_owned());
+        match record.topic {
+            RecordTopic::Sink => Ok((self.sink.as_ref().ok_or_else(none)?, None)),
+            RecordTopic::Events => {
+                let (topic, partitions) = self.events.as_ref().ok_or_else(none)?;
+                Ok((topic, Some((partition % partitions) as i32)))
+            }
+        }
     }
 
     /// Reads the run from these offsets on, one for each partition of either topic: earlier records
@@ -341,19 +408,13 @@ impl Log for KafkaLog {
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         owner.producer.begin_transaction().map_err(meaning)?;
-        if !records.is_empty() {
-            let events = self.events.as_ref();
-            let none = || LogError::Away("its topic of events was not opened".to_owned());
-            let (topic, partitions) = events.ok_or_else(none)?;
-            for record in records {
-                let headers = headers(record.content, record.events);
-                let record = BaseRecord::to(topic)
-                    .partition((partition % partitions) as i32)
-                    .key(&record.key)
-                    .payload(&record.value)
-                    .headers(headers);
-                owner.send(record).map_err(meaning)?;
-            }
+        for record in records {
+            let (topic, to) = self.target(record, partition)?;
+            let headers = headers(record.content, record.events);
+            let record =
+                BaseRecord::to(topic).key(&record.key).payload(&record.value).headers(headers);
+            let record = to.into_iter().fold(record, BaseRecord::partition);
+            owner.send(record).map_err(meaning)?;
         }
         let (key, payload) = record_of(self.run, &commit);
         let record =

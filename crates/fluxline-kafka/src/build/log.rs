@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
+use super::sink_sums::SinkSums;
 use crate::cut::ContentType;
 
 /// The reason why the log did not do something.
@@ -86,13 +87,26 @@ pub struct Commit {
     pub packets: u64,
     /// Events that are larger than a record may be: they are not in the topic of events.
     pub refused: u64,
+    /// The events by their place in the topic of `[sink.kafka]`; zeros without it.
+    pub sink: SinkSums,
     /// The builder that has it.
     pub builder: String,
 }
 
-/// A record for the topic of events, which becomes visible together with a commit.
+/// The topic of a record with events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordTopic {
+    /// `NAME.events`.
+    Events,
+    /// The topic of `[sink.kafka]`.
+    Sink,
+}
+
+/// A record with events, which becomes visible together with a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord {
+    /// Its topic.
+    pub topic: RecordTopic,
     /// Its key.
     pub key: String,
     /// The form of its value.

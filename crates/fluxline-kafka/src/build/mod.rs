@@ -16,6 +16,7 @@ pub mod deliveries;
 pub mod edge;
 pub mod entry;
 pub mod files;
+pub mod filtered;
 mod followed;
 #[cfg(feature = "client")]
 pub mod kafka;
@@ -23,14 +24,19 @@ pub mod log;
 pub mod node;
 pub mod partition;
 mod refused;
+pub mod sink;
+mod sink_sums;
 pub mod topic;
 pub mod worker;
 
 pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
-pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};
+pub use filtered::{EventFilter, Filtered};
+pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, RecordTopic, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
 pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use sink::{SinkOutput, SinkPlan};
+pub use sink_sums::SinkSums;
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

@@ -94,6 +94,8 @@ pub struct ReadoutNode {
     /// Memory of records that the log has taken, for the next ones.
     spare: Vec<Vec<u8>>,
     flushed: Moment,
+    /// Number of pauses and resumptions of the run.
+    changes: u32,
     counts: NodeCounts,
 }
 
@@ -270,6 +272,7 @@ impl ReadoutNode {
             waiting_bytes: 0,
             spare: Vec::new(),
             flushed: Moment::default(),
+            changes: 0,
             counts: NodeCounts::default(),
         }
     }
@@ -355,7 +358,18 @@ impl ReadoutNode {
         self.to_log.followed.write_all(partition, &mut lane.writer);
         let packets = std::mem::take(&mut lane.packets);
         let (sequence, packets_before) = (lane.sequence, lane.packets_before);
-        let head = RecordHead { run, node, start, sequence, packets_before, packets, mark, is_end };
+        let changes = self.changes;
+        let head = RecordHead {
+            run,
+            node,
+            start,
+            sequence,
+            packets_before,
+            packets,
+            mark,
+            changes,
+            is_end,
+        };
         lane.sequence += 1;
         lane.packets_before += u64::from(packets);
         let bytes = lane.writer.finish(&head);
@@ -364,6 +378,11 @@ impl ReadoutNode {
         }
         self.waiting_bytes += bytes.len();
         self.waiting.push_back(Waiting { partition: partition as u32, bytes, packets });
+    }
+
+    /// Notes the number of pauses and resumptions of the run so far: the builders follow it.
+    pub fn set_changes(&mut self, changes: u32) {
+        self.changes = self.changes.max(changes);
     }
 
     /// Hands waiting records to the log, in order.

@@ -11,10 +11,12 @@ use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::merge::Times;
 use fluxline_daq::readout::{Accepted, Counted};
+use fluxline_run::RunSource;
 use serde::{Deserialize, Serialize};
 
 use super::edge::{ENTRIES_MAX, Taken};
 use super::entry::{Entry, Passed, RecordHead, read_record};
+use super::filtered::{EventFilter, Filtered};
 use super::refused::Refused;
 
 /// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources
@@ -99,6 +101,11 @@ pub struct PartitionBuilder {
     next_offset: u64,
     next_batch: u64,
     in_batches: InBatches,
+    filtered: Filtered,
+    /// Number of pauses and resumptions of the run, by the records: an odd number is a pause.
+    changes: u32,
+    /// Packets of events that closed during a pause.
+    counted_only: u64,
     ended: bool,
     counts: PartitionCounts,
 }
@@ -132,6 +139,9 @@ impl PartitionBuilder {
             next_offset: 0,
             next_batch: 0,
             in_batches: InBatches::default(),
+            filtered: Filtered::default(),
+            changes: 0,
+            counted_only: 0,
             ended: false,
             counts: PartitionCounts::default(),
         }
@@ -162,6 +172,17 @@ impl PartitionBuilder {
 
     /// Takes the record at `offset`; returns a batch when one is due.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<OutputBatch> {
+        self.take_filtered(offset, bytes, &mut EventFilter::default())
+    }
+
+    /// Takes the record at `offset`; returns a batch of the events that the filter keeps when one
+    /// is due. It must be the same filter for all records of a run.
+    pub fn take_filtered(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        filter: &mut EventFilter,
+    ) -> Option<OutputBatch> {
         self.next_offset = offset + 1;
         let Some((head, mut entries)) =
             read_record(bytes).filter(|record| record.0.run == self.run && self.knows(&record.0))
@@ -184,7 +205,12 @@ impl PartitionBuilder {
             self.builder.finish(self.now);
             self.ended = true;
         }
-        (self.ended || self.builder.batch_is_due(self.now)).then(|| self.cut()).flatten()
+        // Events that closed before a pause or a resumption have the purpose of that time.
+        let changes = head.changes > self.changes;
+        let is_due = self.ended || changes || self.builder.batch_is_due(self.now);
+        let batch = is_due.then(|| self.cut(filter)).flatten();
+        self.changes = self.changes.max(head.changes);
+        batch
     }
 
     /// Returns true when all nodes have ended and the last batch was returned.
@@ -262,6 +288,24 @@ impl PartitionBuilder {
         self.in_batches
     }
 
+    /// Returns the results of the filter.
+    #[must_use]
+    pub fn filtered(&self) -> &Filtered {
+        &self.filtered
+    }
+
+    /// Returns the packets of events that closed during a pause: they are in no batch.
+    #[must_use]
+    pub fn counted_only(&self) -> u64 {
+        self.counted_only
+    }
+
+    /// Returns true while events are counted, and are not put into batches.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.changes % 2 == 1
+    }
+
     /// Returns the sources, in the order of their numbers.
     #[must_use]
     pub fn sources(&self) -> &[BuiltSource] {
@@ -280,9 +324,21 @@ impl PartitionBuilder {
         self.nodes.len() >= self.nodes_expected && self.nodes.values().all(|node| node.ended)
     }
 
-    /// Returns the events that closed since the last batch, if there are any.
-    fn cut(&mut self) -> Option<OutputBatch> {
-        let events = self.builder.take_batch(EventBatch::default());
+    /// Returns the events that closed since the last batch and that the filter keeps, if there are
+    /// any and the run is not paused.
+    fn cut(&mut self, filter: &mut EventFilter) -> Option<OutputBatch> {
+        let mut events = self.builder.take_batch(EventBatch::default());
+        let new = self.sources.iter().skip(filter.known());
+        let new = new.map(|source| RunSource {
+            number: source.number,
+            input: source.input,
+            label: source.label.clone(),
+        });
+        filter.apply(new, &mut events, &mut self.filtered);
+        if self.is_paused() {
+            self.counted_only += events.packets.len() as u64;
+            return None;
+        }
         if events.is_empty() {
             return None;
         }

@@ -12,9 +12,10 @@ use fluxline_daq::record::SourceLine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::files::{RunFolders, line_of};
-use super::log::EventRecord;
+use super::files::RunFolders;
+use super::log::{EventRecord, RecordTopic};
 use super::partition::{BuiltSource, OutputBatch};
+use super::sink::{SinkOutput, line_of};
 use super::worker::{Output, Published};
 use crate::cut::ContentType;
 use crate::identity::number;
@@ -92,6 +93,8 @@ pub struct TopicConfig {
     pub name: String,
     /// Names and texts of the packet descriptions.
     pub formats: Vec<(String, String)>,
+    /// For each input of the experiment, the part of its sources' lines that is the same.
+    pub inputs: Vec<SourceLine>,
     /// The experiment, without secrets.
     pub experiment: Value,
     /// Largest record \[byte\].
@@ -145,7 +148,7 @@ impl TopicOutput {
         // A line of a source has some 200 bytes.
         let lines_max = (self.config.record_bytes / 1024).max(1);
         list.extend(sources[known..].chunks(lines_max).map(|chunk| Description {
-            sources: chunk.iter().map(line_of).collect(),
+            sources: chunk.iter().map(|of| line_of(of, &self.config.inputs)).collect(),
             ..Description::default()
         }));
         for (number, description) in (0..).zip(list) {
@@ -162,7 +165,8 @@ impl TopicOutput {
             let part = EventPart::Description(number);
             let key = EventKey { part, ..key }.to_string();
             let content = ContentType::Description;
-            records.push(EventRecord { key, content, events: 0, value });
+            let topic = RecordTopic::Events;
+            records.push(EventRecord { topic, key, content, events: 0, value });
         }
         let next_batch = key.batch + 1;
         self.described.insert(key.partition, Described { next_batch, sources: sources.len() });
@@ -186,10 +190,11 @@ impl Output for TopicOutput {
         let key = EventKey { run, partition, batch: batch.number, part };
         let mut published = Published::default();
         self.describe(key, sources, &mut published.records)?;
-        let Published { records, refused } = &mut published;
+        let Published { records, refused, .. } = &mut published;
         self.pieces.for_each(batch.number, &batch.events, |piece| match piece.stream {
             None => *refused += piece.events,
             Some(stream) => records.push(EventRecord {
+                topic: RecordTopic::Events,
                 key: EventKey { part: EventPart::Piece(piece.number), ..key }.to_string(),
                 content: ContentType::Arrow,
                 events: piece.events,
@@ -200,12 +205,14 @@ impl Output for TopicOutput {
     }
 }
 
-/// The outputs of a builder: run folders, the topic of events, or both.
+/// The outputs of a builder: run folders, the topic of events, the topic of `[sink.kafka]`.
 pub struct Outputs {
     /// Run folders.
     pub files: Option<RunFolders>,
     /// The topic.
     pub topic: Option<TopicOutput>,
+    /// The topic of `[sink.kafka]`.
+    pub sink: Option<SinkOutput>,
 }
 
 impl Output for Outputs {
@@ -227,10 +234,14 @@ impl Output for Outputs {
         sources: &[BuiltSource],
         batch: &OutputBatch,
     ) -> Result<Published, String> {
-        match &mut self.topic {
-            Some(topic) => topic.publish(partition, sources, batch),
-            None => Ok(Published::default()),
+        let mut published = match &mut self.topic {
+            Some(topic) => topic.publish(partition, sources, batch)?,
+            None => Published::default(),
+        };
+        if let Some(sink) = &mut self.sink {
+            published.sink = sink.publish(partition, sources, batch, &mut published.records);
         }
+        Ok(published)
     }
 }
 

@@ -12,8 +12,10 @@ use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;
 
 use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
+use super::filtered::EventFilter;
 use super::log::{Claim, Commit, EventRecord, Log, LogError};
 use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
+use super::sink_sums::SinkSums;
 
 /// The place that batches are written to.
 pub trait Output {
@@ -45,6 +47,8 @@ pub struct Published {
     pub records: Vec<EventRecord>,
     /// Events that are larger than a record may be: they are in none.
     pub refused: u64,
+    /// The events by their place in the topic of `[sink.kafka]`.
+    pub sink: SinkSums,
 }
 
 /// The reason why a builder stopped.
@@ -107,6 +111,7 @@ pub struct Worker {
     name: String,
     claim: Claim,
     builder: PartitionBuilder,
+    filter: EventFilter,
     encoder: StreamEncoder,
     stream: Vec<u8>,
     policy: CheckpointPolicy,
@@ -152,6 +157,7 @@ impl Worker {
             name: name.to_owned(),
             claim,
             builder: builder.begin_at(beginning),
+            filter: EventFilter::default(),
             encoder: StreamEncoder::new(&plan.name, &[]),
             stream: Vec::new(),
             policy: CheckpointPolicy::default(),
@@ -169,6 +175,12 @@ impl Worker {
     #[must_use]
     pub fn with_checkpoints(self, policy: CheckpointPolicy) -> Worker {
         Worker { policy, ..self }
+    }
+
+    /// Records only the events that a filter keeps: the same one for all builders of the run.
+    #[must_use]
+    pub fn with_filter(self, filter: EventFilter) -> Worker {
+        Worker { filter, ..self }
     }
 
     /// Goes on from the first checkpoint that fits; false when none does.
@@ -190,7 +202,7 @@ impl Worker {
         false
     }
 
-    /// Returns the reasons for which checkpoints were not used or not saved.
+    /// Returns the reasons for which checkpoints were not used or not saved, or the filter failed.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -215,7 +227,8 @@ impl Worker {
         let Some(record) = log.read(self.claim.partition, self.builder.next_offset())? else {
             return Ok(Step::Idle);
         };
-        let batch = self.builder.take(record.offset, &record.bytes);
+        let batch = self.builder.take_filtered(record.offset, &record.bytes, &mut self.filter);
+        self.notes.extend(self.filter.take_notes());
         if let Some(batch) = &batch {
             self.put(log, output, batch)?;
         }
@@ -290,7 +303,7 @@ impl Worker {
             .write(partition, sources, batch)
             .and_then(|()| output.publish(partition, sources, batch))
             .map_err(|reason| WorkError::Output { partition, batch: batch.number, reason })?;
-        commit.refused = published.refused;
+        (commit.refused, commit.sink) = (published.refused, published.sink);
         Ok(log.commit_with(&self.claim, commit, &published.records)?)
     }
 
@@ -313,6 +326,7 @@ impl Worker {
             events: batch.events.events.len() as u64,
             packets: batch.events.packets.len() as u64,
             refused: 0,
+            sink: SinkSums::default(),
             builder: self.name.clone(),
         })
     }

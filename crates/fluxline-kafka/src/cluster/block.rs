@@ -207,7 +207,9 @@ fluxline_core::counters! {
             => "Check the fragment's count, total and key in the description.";
         in_open [Sum "packet"] "Packets in open events" => "";
         in_closed [Sum "packet"] "Packets in closed events that are in no batch yet" => "";
-        filtered [Sum "packet"] "Packets of events that the filter rejected" => "";
+        filtered [Sum "packet"] "Packets of events that the filter rejected, late ones too" => "";
+        not_recorded [Sum "packet"] "Packets of events that were only counted: the run was paused"
+            => "";
         in_batches [Sum "packet"] "Packets in batches" => "";
         batches [Sum "batch"] "Batches of events" => "";
         events [Sum "event"] "Events and late fragments in batches" => "";
@@ -215,6 +217,14 @@ fluxline_core::counters! {
         events_incomplete [Sum "event"] "Events closed although something was missing" => "";
         events_stopped [Sum "event"] "Events that the end of the run closed" => "";
         events_open [Sum "event"] "Open events" => "";
+        events_kept [Sum "event"] "Events that the filter kept" => "";
+        events_filtered [Sum "event"] "Events that the filter rejected" => "";
+        events_undecided [Sum "event"]
+            "Events on which the filter failed; kept, with `filter: no decision` in `missing`"
+            => "The builder's notes have the first error. Correct the filter.";
+        events_marked [Sum "event"]
+            "Events for which `[filter] mark` was true; they are kept or undecided, too" => "";
+        late_filtered [Sum "fragment"] "Late fragments of rejected events" => "";
     }
 }
 

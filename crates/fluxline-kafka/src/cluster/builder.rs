@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::ClusterOutput;
-use fluxline_run::builder_config;
+use fluxline_run::{builder_config, source_lines};
 
 use super::block::{BuilderBlock, NodeBlock, NodeState, PartitionBlock};
 use super::control::RunRecord;
@@ -13,6 +14,7 @@ use super::group::Group;
 use super::partition_thread::{Ended, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
+use super::sink_task::SinkTask;
 use crate::build::{LogError, RunPlan, WorkError};
 
 /// Time between two looks at the control topic and the group.
@@ -112,7 +114,7 @@ impl Part {
         }
     }
 
-    /// Tells the user why checkpoints were not used or not saved.
+    /// Tells the user why checkpoints were not used or not saved, and why the filter failed.
     fn say_notes(&self, session: &mut Session) {
         let notes = self.threads.values().flat_map(PartitionThread::take_notes);
         notes.for_each(|note| session.say(&note));
@@ -218,18 +220,23 @@ fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Resul
         let files = sources.filter(|at| experiment.sources[*at].is_file());
         files.map(move |at| (node, at as u16)).collect::<Vec<_>>()
     });
+    let lines = source_lines(experiment, &session.loaded);
+    let sink = SinkTask::of(experiment, &session.loaded, &lines, run).map(Arc::new);
     let formats = session.loaded.iter();
     let formats = formats.map(|of| (of.description.name().to_owned(), of.text.clone()));
     Ok(Task {
         settings: session.settings.clone(),
         cluster: session.cluster.name.clone(),
         plan,
+        filter: session.filter.clone(),
         begins: (run.begin.fragments.clone(), run.begin.commits.clone()),
         files: inputs.collect(),
         builder: session.join.id.clone(),
         folder,
         has_topic: session.cluster.output != ClusterOutput::Files,
         formats: formats.collect(),
+        inputs: lines,
+        sink,
         experiment: serde_json::to_value(experiment).unwrap_or_default(),
     })
 }

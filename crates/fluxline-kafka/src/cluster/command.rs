@@ -26,6 +26,10 @@ pub enum ClusterCommand {
     Start,
     /// Asks the readout nodes to finish; the run ends when builders have built everything.
     Stop,
+    /// Interrupts recording: events are built and counted.
+    Pause,
+    /// Goes on recording.
+    Resume,
     /// Sets the shot number of the run.
     Shot(u64),
     /// Adds a note to the run.
@@ -76,6 +80,8 @@ pub fn command(
             control.append(&ControlRecord::Stop { run: number })?;
             Ok(format!("run {number}: its readout nodes finish now, then the builders"))
         }
+        ClusterCommand::Pause => pause(&mut control, &run, true),
+        ClusterCommand::Resume => pause(&mut control, &run, false),
         ClusterCommand::Shot(shot) => {
             control.append(&ControlRecord::Shot { run: number, shot: *shot })?;
             Ok(format!("run {number} has shot number {shot}"))
@@ -109,6 +115,31 @@ fn start(
         Some(run) => Ok(format!("run {} has begun", run.number())),
         None => {
             refused("the nodes changed meanwhile; look at the status, and try again".to_owned())
+        }
+    }
+}
+
+/// Pauses or resumes a run. A request whose state is there already changes nothing, so that two
+/// operators can give the same one.
+fn pause(control: &mut ControlLog, run: &RunRecord, pauses: bool) -> Result<String, CommandError> {
+    let (number, at_ns) = (run.number(), fluxline::clock::now().as_ns());
+    let (word, record) = match pauses {
+        true => ("pause", ControlRecord::Pause { run: number, at_ns }),
+        false => ("resume", ControlRecord::Resume { run: number, at_ns }),
+    };
+    if !run.stopped && run.is_paused() != pauses {
+        control.append(&record)?;
+    }
+    let is_done = |run: &RunRecord| !run.stopped && run.is_paused() == pauses;
+    match control.state().run(number) {
+        Some(run) if is_done(run) => Ok(match pauses {
+            true => format!("run {number} is paused: events are counted, and not recorded"),
+            false => format!("run {number} goes on: events are recorded"),
+        }),
+        run => {
+            let state = run.map_or("ended", RunRecord::state);
+            let sentence = format!("run {number} is {state}, so `{word}` is refused");
+            Err(CommandError::Refused(sentence))
         }
     }
 }
@@ -154,6 +185,7 @@ fn end_node(
             packets_before: 0,
             packets: 0,
             mark: Moment::default(),
+            changes: run.pauses.len() as u32,
             is_end: true,
         };
         log.append(partition, &RecordWriter::default().finish(&head))?;

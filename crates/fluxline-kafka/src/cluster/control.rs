@@ -15,6 +15,8 @@ use super::record::{Begin, ControlRecord, Join};
 pub const CLOCK_MS_MAX: i64 = 1000;
 /// Most notes of a run.
 const NOTES_MAX: usize = 1000;
+/// Most pauses and resumptions of a run.
+const PAUSES_MAX: usize = 10_000;
 /// Runs that are kept after their end.
 const RUNS_KEPT: usize = 64;
 
@@ -42,6 +44,12 @@ pub struct RunRecord {
     pub readouts: BTreeMap<String, RunReadout>,
     /// An operator or a node asked its readout nodes to finish.
     pub stopped: bool,
+    /// Times of pauses and resumptions in turn, by the operators' clocks \[ns since 1970\].
+    pub pauses: Vec<u64>,
+    /// The message of the start is in the topic of `[sink.kafka]`.
+    pub has_start: bool,
+    /// The message of the stop is there.
+    pub has_stop: bool,
     /// The shot number.
     pub shot: Option<u64>,
     /// The operators' notes: time and text.
@@ -150,6 +158,32 @@ impl RunRecord {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.built.len() == self.begin.fragments.len()
+    }
+
+    /// Returns true while the builders count events and record none.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.pauses.len() % 2 == 1
+    }
+
+    /// Returns the run's state in a word.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match (self.is_over(), self.stopped, self.is_paused()) {
+            (true, ..) => "ended",
+            (_, true, _) => "stopping",
+            (_, _, true) => "paused",
+            (_, _, false) => "running",
+        }
+    }
+
+    /// Pauses or resumes the run; false when it is so already, or the run is being stopped.
+    fn change(&mut self, to_paused: bool, at_ns: u64) -> bool {
+        let fits = !self.stopped && self.is_paused() != to_paused && self.pauses.len() < PAUSES_MAX;
+        if fits {
+            self.pauses.push(at_ns);
+        }
+        fits
     }
 
     /// Returns the number of a readout node in records.
@@ -330,6 +364,16 @@ impl ControlState {
         match record {
             ControlRecord::Stop { run: number } if is_this(number) => {
                 !std::mem::replace(&mut run.stopped, true)
+            }
+            ControlRecord::Pause { run: number, at_ns } if is_this(number) => {
+                run.change(true, at_ns)
+            }
+            ControlRecord::Resume { run: number, at_ns } if is_this(number) => {
+                run.change(false, at_ns)
+            }
+            ControlRecord::Marked { run: number, is_stop } if is_this(number) => {
+                let mark = if is_stop { &mut run.has_stop } else { &mut run.has_start };
+                !std::mem::replace(mark, true)
             }
             ControlRecord::Shot { run: number, shot } if is_this(number) => {
                 run.shot = Some(shot);

@@ -58,6 +58,7 @@ impl PartitionBlock {
     pub fn of(partition: u32, builder: &PartitionBuilder) -> PartitionBlock {
         let (counts, batches) = (builder.counts(), builder.in_batches());
         let events = builder.builder().counters();
+        let filter = builder.filtered().counters();
         let mut places = SourceCounters::default();
         builder.builder().source_counters().iter().for_each(|source| places.merge(source));
         PartitionBlock {
@@ -84,7 +85,8 @@ impl PartitionBlock {
                 inconsistent: places.inconsistent,
                 in_open: builder.builder().packets_open(),
                 in_closed: builder.builder().packets_closed(),
-                filtered: 0,
+                filtered: builder.filtered().packets(),
+                not_recorded: builder.counted_only(),
                 in_batches: batches.packets,
                 batches: batches.batches,
                 events: batches.events,
@@ -92,6 +94,11 @@ impl PartitionBlock {
                 events_incomplete: events.events_incomplete,
                 events_stopped: events.events_stopped,
                 events_open: u64::from(builder.builder().events_open()),
+                events_kept: filter.events_kept,
+                events_filtered: filter.events_filtered,
+                events_undecided: filter.events_undecided,
+                events_marked: filter.events_marked,
+                late_filtered: filter.late_filtered,
             },
             taken: builder.taken().copied().collect(),
         }

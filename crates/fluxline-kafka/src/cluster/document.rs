@@ -40,10 +40,16 @@ impl ClusterLedger {
                 "complete": totals.events_complete, "incomplete": totals.events_incomplete,
                 "stopped": totals.events_stopped, "open": totals.events_open,
             },
+            "filter": {
+                "kept": totals.events_kept, "filtered": totals.events_filtered,
+                "undecided": totals.events_undecided, "marked": totals.events_marked,
+                "late_filtered": totals.late_filtered,
+            },
             "committed": {
                 "batches": self.committed.batches, "events": self.committed.events,
                 "packets": self.committed.packets, "events_refused": self.committed.refused,
             },
+            "sink": self.committed.sink,
             "nodes": self.nodes.iter().map(node_row).collect::<Vec<_>>(),
             "without_block": self.silent,
             "edges": edges.collect::<Vec<_>>(),

@@ -12,6 +12,7 @@ use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
 use super::life::Life;
 use super::places::Fate;
+use crate::build::SinkSums;
 
 /// Two sums of counters that must be equal.
 struct Law {
@@ -61,11 +62,18 @@ const PARTITION: &[Law] = &[
         ],
     },
     Law {
-        name: "in events + late = in batches + closed + filtered",
+        name: "in events + late = in batches + closed + filtered + counted only",
         left: &["in_complete", "in_incomplete", "in_late"],
-        right: &["in_batches", "in_closed", "filtered"],
+        right: &["in_batches", "in_closed", "filtered", "not_recorded"],
     },
 ];
+
+/// The law of a partition that has ended and has a filter.
+const FILTER_AT_END: Law = Law {
+    name: "closed events = kept by the filter + filtered + undecided",
+    left: &["events_complete", "events_incomplete", "events_stopped"],
+    right: &["events_kept", "events_filtered", "events_undecided"],
+};
 
 fn sum<'a>(rows: impl Iterator<Item = (&'static Row, u64)> + 'a, names: &[&str]) -> u64 {
     let of = rows.filter(|(row, _)| names.contains(&row.name)).map(|(_, value)| value);
@@ -190,6 +198,19 @@ fn partition_laws(row: &PartitionRow) -> Vec<LawResult> {
         left: counters.taken,
         right: taken.fold(0, u64::saturating_add),
     });
+    if row.block.ended && sum(counters.rows(), FILTER_AT_END.right) > 0 {
+        laws.push(FILTER_AT_END.of_partition(partition, counters));
+    }
+    if let Some(committed) = row.committed.filter(|of| of.sink != SinkSums::default()) {
+        let SinkSums { sent, refused, unmapped, .. } = committed.sink;
+        laws.push(LawResult {
+            name: format!(
+                "partition {partition}: committed events = sent to the sink + refused + unmapped"
+            ),
+            left: committed.events,
+            right: sent.saturating_add(refused).saturating_add(unmapped),
+        });
+    }
     if let Some(committed) = row.committed {
         // The builder's sums are over more batches while its last ones are not committed.
         let is_all = committed.batches == counters.batches;

@@ -62,6 +62,7 @@ impl ClusterLedger {
             committed.batches += of.batches;
             committed.events = committed.events.saturating_add(of.events);
             committed.refused = committed.refused.saturating_add(of.refused);
+            committed.sink.add(&of.sink);
             committed.packets = committed.packets.saturating_add(of.packets);
         }
         let deliveries = observed.blocks.iter().filter_map(|seen| seen.block.readout.as_ref());

@@ -37,6 +37,8 @@ pub mod readout;
 pub mod record;
 #[cfg(feature = "client")]
 pub mod session;
+#[cfg(feature = "client")]
+mod sink_task;
 mod table;
 #[cfg(feature = "client")]
 mod taker;

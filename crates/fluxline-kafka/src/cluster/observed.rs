@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::block::NodeBlock;
-use crate::build::Commit;
+use crate::build::{Commit, SinkSums};
 
 /// Time without a block, by the observer's clock, after which a node counts as dead.
 pub const DEAD_AFTER: Duration = Duration::from_secs(3);
@@ -34,6 +34,8 @@ pub struct BatchSums {
     pub packets: u64,
     /// Events that are larger than a record may be: they are not in the topic of events.
     pub refused: u64,
+    /// The events by their place in the topic of `[sink.kafka]`.
+    pub sink: SinkSums,
     /// The records before this offset are covered.
     pub covers: u64,
 }
@@ -56,6 +58,8 @@ impl Committed {
             return false;
         }
         self.recent.push_back(self.total);
+        let mut sink = self.total.sink;
+        sink.add(&commit.sink);
         if self.recent.len() > SUMS_MAX {
             self.recent.pop_front();
         }
@@ -64,6 +68,7 @@ impl Committed {
             events: self.total.events.saturating_add(commit.events),
             packets: self.total.packets.saturating_add(commit.packets),
             refused: self.total.refused.saturating_add(commit.refused),
+            sink,
             covers: commit.covers,
         };
         true
@@ -109,7 +114,7 @@ pub struct Observed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Commit, Committed, SUMS_MAX};
+    use super::{Commit, Committed, SUMS_MAX, SinkSums};
 
     #[test]
     fn sums_of_first_batches_are_those_of_their_number() {
@@ -122,6 +127,7 @@ mod tests {
             events: 1,
             packets: batch,
             refused: 0,
+            sink: SinkSums::default(),
             builder: String::new(),
         };
         for batch in 0..2 * SUMS_MAX as u64 {

@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use fluxline_daq::record::SourceLine;
+use fluxline_run::filter::FilterPlan;
 use serde_json::Value;
 
 use super::block::PartitionBlock;
+use super::sink_task::{Marks, SinkTask};
 use crate::build::kafka::KafkaLog;
 use crate::build::{
-    LogError, Outputs, RunFolders, RunPlan, Step, TopicConfig, TopicOutput, WorkError, Worker,
+    EventFilter, LogError, Outputs, RunFolders, RunPlan, Step, TopicConfig, TopicOutput, WorkError,
+    Worker,
 };
 use crate::client::TopicError;
 use crate::settings::Settings;
@@ -28,6 +32,8 @@ pub struct Task {
     pub cluster: String,
     /// The run.
     pub plan: RunPlan,
+    /// The filter of events.
+    pub filter: FilterPlan,
     /// The offsets at which the run begins, for each partition of fragments and of commits.
     pub begins: (Vec<u64>, Vec<u64>),
     /// The inputs that read files: node and number there.
@@ -40,6 +46,10 @@ pub struct Task {
     pub has_topic: bool,
     /// Names and texts of the packet descriptions.
     pub formats: Vec<(String, String)>,
+    /// For each input of the experiment, the part of its sources' lines that is the same.
+    pub inputs: Vec<SourceLine>,
+    /// The topic of `[sink.kafka]`.
+    pub sink: Option<Arc<SinkTask>>,
     /// The experiment, without secrets.
     pub experiment: Value,
 }
@@ -53,18 +63,21 @@ impl Task {
         let (formats, experiment) = (self.formats.clone(), self.experiment.clone());
         let files = self.folder.as_ref().map(|folder| {
             RunFolders::new(folder, &self.builder, *run, formats.clone())
+                .with_inputs(self.inputs.clone())
                 .of_experiment(name, experiment.clone())
         });
         let topic = match self.has_topic {
             true => {
                 let record_bytes = log.open_events(&self.cluster, EVENT_RECORD_BYTES)?;
                 let (run, name) = (*run, name.clone());
-                let config = TopicConfig { run, name, formats, experiment, record_bytes };
+                let inputs = self.inputs.clone();
+                let config = TopicConfig { run, name, formats, inputs, experiment, record_bytes };
                 Some(TopicOutput::new(config))
             }
             false => None,
         };
-        Ok(Outputs { files, topic })
+        let sink = self.sink.as_ref().map(|sink| sink.open(log, &self.plan, &self.inputs));
+        Ok(Outputs { files, topic, sink: sink.transpose()? })
     }
 }
 
@@ -144,7 +157,7 @@ impl PartitionThread {
         lock(&self.shared).block.clone()
     }
 
-    /// Returns the notes on checkpoints since the last call.
+    /// Returns the notes on checkpoints and the filter since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         let mut shared = lock(&self.shared);
         let notes = shared.notes[shared.taken..].to_vec();
@@ -176,15 +189,31 @@ fn build(
         Err(TopicError::NoBroker { reason, .. }) => return Ok(Ended::Again(reason)),
         Err(error) => return Ok(Ended::Topic(error)),
     };
-    let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?;
+    let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?
+        .with_filter(EventFilter::of(&task.filter));
     worker.read_on_demand(&task.files);
+    let (settings, cluster) = (&task.settings, &task.cluster);
+    let open = |sink: &Arc<SinkTask>| Marks::open(sink, settings, cluster, partition);
+    let mut marks = match task.sink.as_ref().map(open) {
+        None => None,
+        Some(Ok(marks)) => marks,
+        Some(Err(TopicError::NoBroker { reason, .. })) => return Ok(Ended::Again(reason)),
+        Some(Err(error)) => return Ok(Ended::Topic(error)),
+    };
+    if let Some(marks) = &mut marks {
+        marks.send_start(&mut log)?;
+    }
     let publish = |worker: &Worker| lock(shared).update(partition, worker);
     let mut published = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let step = worker.step(&mut log, &mut output).inspect_err(|_| publish(&worker))?;
         if step == Step::Over {
             publish(&worker);
-            return Ok(Ended::Built);
+            let is_done = match &mut marks {
+                Some(marks) => marks.send_stop(&mut log, stop)?,
+                None => true,
+            };
+            return Ok(if is_done { Ended::Built } else { Ended::Left });
         }
         if published.elapsed() >= PUBLISH_EVERY {
             published = Instant::now();

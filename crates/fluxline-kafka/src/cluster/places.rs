@@ -22,6 +22,8 @@ pub enum Fate {
     Duplicate,
     /// The filter rejected its event.
     Filtered,
+    /// In an event that closed during a pause.
+    Unwanted,
     /// On its way; after the end of the run, nothing is.
     InFlight,
     /// In no event.
@@ -58,6 +60,7 @@ const OF_READOUTS: &[(&str, &str, Fate)] = &[
 /// Ends of the builders' counters.
 const OF_PARTITIONS: &[(&str, &str, Fate)] = &[
     ("filtered", "filtered", Fate::Filtered),
+    ("not_recorded", "counted only, in a pause", Fate::Unwanted),
     ("event_duplicate", "duplicate in its event", Fate::Duplicate),
     ("in_open", "in open events", Fate::InFlight),
     ("in_closed", "in closed events", Fate::InFlight),

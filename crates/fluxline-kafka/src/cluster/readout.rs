@@ -1,6 +1,7 @@
 //! The readout process: packets of its sources in, records for the builders out.
 
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline_core::Span;
@@ -52,6 +53,8 @@ struct Part {
     start: u32,
     inputs: Inputs<NodeTaker>,
     counts: SharedCounts,
+    /// Number of pauses and resumptions of the run, for the readout's thread.
+    changes: Arc<AtomicU32>,
 }
 
 impl Part {
@@ -79,7 +82,8 @@ impl Part {
         let node = ReadoutNode::new(config, inputs.collect(), found);
         let count = session.experiment.sources.len();
         let taker = NodeTaker::new(node, log, count, session.join.reads_files);
-        let counts = taker.counts();
+        let (counts, changes) = (taker.counts(), taker.changes());
+        changes.store(run.pauses.len() as u32, Ordering::Relaxed);
         let (experiment, loaded) = (&session.experiment, &session.loaded);
         let inputs = start_inputs(experiment, loaded, sources, taker, &session.stop)?;
         let again = match start {
@@ -94,7 +98,7 @@ impl Part {
                 session.say(&format!("key {key}, drawn for this run: give it to the producer"));
             }
         }
-        Ok(Part { run: number, start, inputs, counts })
+        Ok(Part { run: number, start, inputs, counts, changes })
     }
 
     /// Reads out until the inputs end, the run is stopped, or the user stops the node.
@@ -116,6 +120,7 @@ impl Part {
     /// Follows the run's state.
     fn check(&self, session: &Session) -> Result<(), NodeError> {
         let Some(run) = session.state().run(self.run) else { return Ok(()) };
+        self.changes.store(run.pauses.len() as u32, Ordering::Relaxed);
         if run.stopped {
             self.inputs.stop();
         }
@@ -137,7 +142,7 @@ impl Part {
 
     /// Waits until the brokers have all records, then leaves the run.
     fn end(self, session: &mut Session) -> Result<ReadoutReport, NodeError> {
-        let Part { run, start, inputs, counts } = self;
+        let Part { run, start, inputs, counts, .. } = self;
         let EndedInputs { mut taker, inputs, faults } = inputs.wait()?;
         let mut said = Instant::now();
         while !(taker.hand_over() && taker.log().flush(Duration::from_millis(200)).is_ok()) {

@@ -34,12 +34,34 @@ pub enum ControlRecord {
         /// The run.
         run: u64,
     },
+    /// The builders count the events of a run, and record none, until it is resumed.
+    Pause {
+        /// The run.
+        run: u64,
+        /// Time of writing, by the clock of the operator's machine \[ns since 1970\].
+        at_ns: u64,
+    },
+    /// The builders record events again.
+    Resume {
+        /// The run.
+        run: u64,
+        /// Time of writing, by the clock of the operator's machine \[ns since 1970\].
+        at_ns: u64,
+    },
     /// The shot number of a run.
     Shot {
         /// The run.
         run: u64,
         /// The number.
         shot: u64,
+    },
+    /// The message of the run's start or stop is in the topic of `[sink.kafka]`. Both records
+    /// became visible together.
+    Marked {
+        /// The run.
+        run: u64,
+        /// True for the stop.
+        is_stop: bool,
     },
     /// A note of an operator.
     Note {
@@ -171,6 +193,9 @@ impl ControlRecord {
             }
             ControlRecord::Leave { .. }
             | ControlRecord::Stop { .. }
+            | ControlRecord::Marked { .. }
+            | ControlRecord::Pause { .. }
+            | ControlRecord::Resume { .. }
             | ControlRecord::Shot { .. }
             | ControlRecord::Built { .. } => true,
         }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use fluxline_daq::experiment::{BUILDER, Cluster, ClusterStart, Experiment};
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_run::Stop;
+use fluxline_run::filter::FilterPlan;
 
 use super::block::{BLOCK_VERSION, NodeBlock, NodeState, Role};
 use super::control::{ControlState, JoinRefusal, RunRecord};
@@ -13,7 +14,7 @@ use super::digest::digest_of;
 use super::peers::Peers;
 use super::publish::LedgerWriter;
 use super::record::{ControlRecord, Join};
-use super::topics;
+use super::{sink_task, topics};
 use crate::build::{LogError, WorkError};
 use crate::client::TopicError;
 use crate::settings::Settings;
@@ -76,6 +77,9 @@ pub enum NodeError {
 /// Takes the sentences of a node for its user.
 pub type Say = Box<dyn FnMut(&str)>;
 
+/// Adds a function of the program to the filters of the experiment ([`FilterPlan::with_function`]).
+pub type NodeFilter = Box<dyn Fn(FilterPlan) -> FilterPlan>;
+
 /// The start of a node.
 pub struct NodeSetup {
     /// The experiment, checked for nodes.
@@ -84,6 +88,9 @@ pub struct NodeSetup {
     pub node: String,
     /// The process's name among those of the same node; `None`: host and process id.
     pub id: Option<String>,
+    /// A function of the program that chooses events, beside the experiment's expressions; a
+    /// builder needs it, and every node its version.
+    pub function: Option<NodeFilter>,
     /// The end, on request of the user.
     pub stop: Stop,
     /// Takes the sentences for the user.
@@ -96,6 +103,8 @@ pub struct Session {
     pub(super) experiment: Experiment,
     /// The descriptions of its sources.
     pub(super) loaded: Vec<LoadedFormat>,
+    /// The filter of events.
+    pub(super) filter: FilterPlan,
     /// The cluster.
     pub(super) cluster: Cluster,
     /// The connection.
@@ -119,7 +128,7 @@ impl Session {
     ///
     /// Errors: [`NodeError`]; nothing was joined then.
     pub fn join(setup: NodeSetup) -> Result<Session, NodeError> {
-        let NodeSetup { experiment, node, id, stop, mut say } = setup;
+        let NodeSetup { experiment, node, id, function, stop, mut say } = setup;
         let Some(cluster) = experiment.cluster.clone() else {
             return Err(TopicError::Settings("the experiment has no [cluster]".to_owned()).into());
         };
@@ -129,17 +138,24 @@ impl Session {
             .map(|source| formats::load(&source.format, &source.parameters))
             .collect::<Result<_, _>>()
             .map_err(fluxline_run::Error::from)?;
+        let filter = FilterPlan::of(&experiment, &loaded)?;
+        let filter = function.iter().fold(filter, |filter, function| function(filter));
         let settings = settings_of(&cluster)?;
         let (partitions, made) = topics::prepare(&settings, &cluster)?;
         if !made.is_empty() {
             say(&format!("made the topics {} with {partitions} partitions", made.join(", ")));
         }
+        if node == BUILDER {
+            sink_task::check(&settings, &experiment, &loaded)?;
+        }
         let control = ControlLog::open(&settings, &cluster.name)?;
         let ledger = LedgerWriter::open(&settings, &cluster.name)?;
-        let join = join_of(&experiment, &loaded, node, id);
+        let digest = digest_of(&experiment, &loaded, filter.function_version());
+        let join = join_of(&experiment, digest, node, id);
         let mut session = Session {
             experiment,
             loaded,
+            filter,
             cluster,
             settings,
             control,
@@ -325,12 +341,7 @@ pub fn begin_of(
     Ok(Some(ControlRecord::Begin(begin)))
 }
 
-fn join_of(
-    experiment: &Experiment,
-    loaded: &[LoadedFormat],
-    node: String,
-    id: Option<String>,
-) -> Join {
+fn join_of(experiment: &Experiment, digest: String, node: String, id: Option<String>) -> Join {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim().to_owned();
     let pid = std::process::id();
@@ -345,7 +356,7 @@ fn join_of(
         pid,
         // Also unique among processes that begin in the same moment on different machines.
         incarnation: fluxline::clock::now().as_ns() & !0xF_FFFF | (u64::from(pid) & 0xF_FFFF),
-        digest: digest_of(experiment, loaded),
+        digest,
         readouts: experiment.nodes.keys().cloned().collect(),
         reads_files: sources.iter().any(|at| experiment.sources[*at].is_file()),
         at_ns: 0,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use fluxline_daq::ledger::{LawResult, align};
 
-use super::block::Role;
+use super::block::{PartitionCounters, Role};
 use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
 use super::life::Life;
@@ -208,11 +208,24 @@ impl ClusterLedger {
             "committed: {} batches with {} events and late fragments, {} packets",
             self.committed.batches, self.committed.events, self.committed.packets
         );
+        if totals.events_kept + totals.events_filtered + totals.events_undecided > 0 {
+            let PartitionCounters { events_kept, events_filtered, .. } = totals;
+            let _ = writeln!(
+                out,
+                "filter: {events_kept} events kept, {events_filtered} rejected, {} undecided, \
+                 {} marked",
+                totals.events_undecided, totals.events_marked
+            );
+        }
         let noted = [
             ("records that came twice, taken once", totals.records_repeated),
             ("records of somebody else among the fragments", totals.records_foreign),
             ("records of somebody else among blocks and commits", self.foreign),
             ("events too large for the topic of events", self.committed.refused),
+            ("events in the topic of [sink.kafka]", self.committed.sink.sent),
+            ("events too large for the topic of [sink.kafka]", self.committed.sink.refused),
+            ("events that its schema does not map", self.committed.sink.unmapped),
+            ("values that do not fit into its schema", self.committed.sink.misfits),
             ("missing records", totals.records_missing),
             ("packets lost before the readouts", self.readout_totals().lost),
         ];

@@ -1,5 +1,6 @@
 //! Takes the packets of a readout node's inputs, and hands their records to the log.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fluxline_core::{Datagram, Moment, Span};
@@ -35,6 +36,8 @@ pub struct NodeTaker {
     /// The low-water mark: everything that arrived before was taken.
     mark: Moment,
     counts: SharedCounts,
+    /// Number of pauses and resumptions of the run.
+    changes: Arc<AtomicU32>,
     published: Moment,
 }
 
@@ -48,6 +51,7 @@ impl NodeTaker {
             inputs: vec![Backlog::default(); inputs],
             mark: Moment::default(),
             counts: SharedCounts::default(),
+            changes: Arc::default(),
             published: Moment::default(),
         }
     }
@@ -55,6 +59,11 @@ impl NodeTaker {
     /// Returns the counts, which grow while the taker works.
     pub fn counts(&self) -> SharedCounts {
         Arc::clone(&self.counts)
+    }
+
+    /// Returns the number of pauses and resumptions of the run, which the caller keeps up to date.
+    pub fn changes(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.changes)
     }
 
     /// Hands waiting records over, as far as the log takes them.
@@ -134,6 +143,7 @@ impl PacketTaker for NodeTaker {
 
     fn check_time(&mut self, now: Moment, _ring_percent: usize) {
         self.hand_over();
+        self.node.set_changes(self.changes.load(Ordering::Relaxed));
         // While packets wait in their rings for memory, the mark stays.
         if self.node.has_room() {
             self.mark = self.mark.max(self.low_water(now));
@@ -149,6 +159,7 @@ impl PacketTaker for NodeTaker {
 
     fn finish(mut self, now: Moment) -> NodeTaker {
         self.mark = self.mark.max(now);
+        self.node.set_changes(self.changes.load(Ordering::Relaxed));
         self.node.finish(self.mark);
         self.hand_over();
         self.publish();

@@ -1,6 +1,6 @@
 //! The verdict on a run over several machines, in one sentence.
 
-use fluxline_daq::experiment::accepts;
+use fluxline_daq::experiment::{NOT_ACKNOWLEDGED, NOTHING_KEPT, UNDECIDED, accepts};
 use fluxline_daq::ledger::LawResult;
 
 use super::block::Role;
@@ -63,6 +63,8 @@ impl ClusterLedger {
                  events; raise its max.message.bytes, or write output = \"both\""
             ));
         }
+        reasons.extend(self.sink_reasons());
+        reasons.extend(self.filter_reasons());
         reasons.extend(self.deaths());
         if reasons.is_empty() {
             return ClusterVerdict::Complete;
@@ -85,6 +87,44 @@ impl ClusterLedger {
             lost.iter().map(|place| format!("{} {}", place.words, place.count)).collect();
         let unit = if sum == 1 { "packet is" } else { "packets are" };
         (sum > 0).then(|| format!("{sum} {unit} in no event ({})", each.join(", ")))
+    }
+
+    /// Returns the reasons to look at the topic of `[sink.kafka]`.
+    fn sink_reasons(&self) -> Vec<String> {
+        let sink = self.committed.sink;
+        let mut reasons = Vec::new();
+        if sink.refused > 0 && !accepts(&self.accept, EVENTS_REFUSED) {
+            reasons.push(format!(
+                "{} events are larger than a record may be and are not in the topic of \
+                 [sink.kafka]; raise its max.message.bytes and `record-bytes`",
+                sink.refused
+            ));
+        }
+        if sink.misfits > 0 && !accepts(&self.accept, NOT_ACKNOWLEDGED) {
+            reasons.push(format!(
+                "{} values do not fit into the schema of [sink.kafka] and are not in its topic",
+                sink.misfits
+            ));
+        }
+        reasons
+    }
+
+    /// Returns the reasons to look at the filter.
+    fn filter_reasons(&self) -> Vec<String> {
+        let totals = self.partition_totals();
+        let mut reasons = Vec::new();
+        let undecided = totals.events_undecided;
+        if undecided > 0 && !accepts(&self.accept, UNDECIDED) {
+            reasons.push(format!(
+                "the filter failed on {undecided} events; they are recorded, and `missing` says \
+                 \"filter: no decision\""
+            ));
+        }
+        let kept = totals.events_kept.saturating_add(undecided);
+        if kept == 0 && totals.events_filtered > 0 && !accepts(&self.accept, NOTHING_KEPT) {
+            reasons.push(format!("the filter rejected all {} events", totals.events_filtered));
+        }
+        reasons
     }
 
     fn deaths(&self) -> Vec<String> {

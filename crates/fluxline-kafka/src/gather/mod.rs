@@ -90,6 +90,8 @@ pub struct RunCommits {
     pub run: u64,
     /// Its commits by partition, in order.
     pub partitions: BTreeMap<u32, Vec<Commit>>,
+    /// The decisions of the filter and the operators' requests, for run.json; null: not known.
+    pub about: Value,
 }
 
 impl RunCommits {

@@ -9,6 +9,7 @@ use fluxline_daq::record::{FolderError, Recorder, RecorderConfig, RunFolder, Sou
 use serde_json::{Value, json};
 
 use super::{About, GatherError, Gathered, RunCommits};
+use crate::build::SinkSums;
 
 /// The run that batches are gathered into.
 pub(crate) struct Target {
@@ -131,6 +132,8 @@ impl Target {
                 "refused": sum(|commit| commit.refused),
             })
         };
+        let mut sink = SinkSums::default();
+        commits.partitions.values().flatten().for_each(|commit| sink.add(&commit.sink));
         let mut document = json!({
             "state": "finished",
             "fluxline": env!("CARGO_PKG_VERSION"),
@@ -146,10 +149,13 @@ impl Target {
             },
             "gathered": {
                 "from": from, "run": commits.run, "left_out": gathered.left_out,
-                "refused": gathered.refused,
+                "refused": gathered.refused, "sink": sink,
                 "partitions": commits.partitions.iter().map(of_partition).collect::<Vec<_>>(),
             },
         });
+        if let Value::Object(about) = &commits.about {
+            about.iter().for_each(|(name, value)| document[name.as_str()] = value.clone());
+        }
         if self.about.experiment.is_null() {
             document["experiment"] = json!({ "name": self.about.name });
         }

@@ -11,6 +11,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use serde_json::{Value, json};
 
 use super::target::Target;
 use super::{About, Feed, GatherError, Gathered, Progress, RunCommits, merge};
@@ -18,9 +19,10 @@ use crate::build::commits::{CommitList, read_commit};
 use crate::build::topic::{Description, EventKey, EventPart};
 use crate::build::{Commit, LogError};
 use crate::client::{ANSWER_WITHIN, check_topic, config};
-use crate::cluster::control::ControlState;
+use crate::cluster::control::{ControlState, RunRecord};
 use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::Begin;
+use crate::cluster::{LedgerReader, PartitionCounters};
 use crate::reading::{is_passing, read_to_end};
 use crate::settings::Settings;
 
@@ -54,7 +56,39 @@ pub fn committed(
 ) -> Result<Committed, GatherError> {
     let control = ControlLog::open(settings, cluster).map_err(|error| broker(&error))?;
     let begin = ended_run(control.state(), cluster, run)?;
-    committed_from(settings, cluster, begin.run, &begin.commits)
+    let mut committed = committed_from(settings, cluster, begin.run, &begin.commits)?;
+    let ledger = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE);
+    // A run that is old may have lost its blocks; its events are there.
+    let totals = ledger.map(|reader| reader.ledger().partition_totals()).unwrap_or_default();
+    if let Some(run) = control.state().run(begin.run) {
+        committed.commits.about = about(run, &totals);
+    }
+    Ok(committed)
+}
+
+/// Returns the parts of run.json that are not in the events: the operators' requests, and the
+/// counts of the filter and of pauses.
+fn about(run: &RunRecord, totals: &PartitionCounters) -> Value {
+    let paused = |at: usize| if at.is_multiple_of(2) { "paused" } else { "running" };
+    let first = (run.begin.at_ns, "running");
+    let changes = run.pauses.iter().enumerate().map(|(at, at_ns)| (*at_ns, paused(at)));
+    let states = std::iter::once(first).chain(changes);
+    let states = states.map(|(at_ns, state)| json!({ "at_ns": at_ns, "state": state }));
+    let remarks = run.notes.iter().map(|(at_ns, text)| json!({ "at_ns": at_ns, "text": text }));
+    json!({
+        "control": {
+            "shot": run.shot, "states": states.collect::<Vec<_>>(),
+            "remarks": remarks.collect::<Vec<_>>(),
+        },
+        "left_out": {
+            "filtered": totals.filtered, "not_recorded": totals.not_recorded,
+            "filter": {
+                "events_kept": totals.events_kept, "events_filtered": totals.events_filtered,
+                "events_undecided": totals.events_undecided,
+                "events_marked": totals.events_marked, "late_filtered": totals.late_filtered,
+            },
+        },
+    })
 }
 
 /// Reads the commits of a run that begin at these offsets, one for each partition.

@@ -9,6 +9,7 @@ use super::{Decisions, Filter, RunSource};
 use crate::error::Error;
 
 /// Decides by an expression.
+#[derive(Clone)]
 pub(crate) struct Expression(EventExpression);
 
 impl Expression {

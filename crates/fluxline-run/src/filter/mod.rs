@@ -7,6 +7,7 @@
 
 mod compiled;
 mod expression;
+mod plan;
 mod rejected;
 mod stage;
 #[cfg(test)]
@@ -16,10 +17,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fluxline_daq::event::{EventBatch, EventView};
+use fluxline_daq::ledger::FilterCounters;
 
 pub use compiled::CompiledEvents;
 pub(crate) use expression::Expression;
-pub(crate) use stage::FilterStage;
+pub use plan::FilterPlan;
+pub use rejected::RejectedEvents;
+pub use stage::FilterStage;
 
 /// A filter's decision on one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +100,18 @@ pub struct RunSource {
     pub input: u16,
     /// Its label in reports.
     pub label: String,
+}
+
+/// Takes the results of a stage of filters.
+pub trait FilterLog {
+    /// Takes the decisions on a batch.
+    fn add_counts(&mut self, counters: &FilterCounters);
+
+    /// Takes the rows that are removed from a batch: those that do not stay.
+    fn add_filtered(&mut self, batch: &EventBatch, stays: &[bool]);
+
+    /// Takes a sentence for the user: a filter failed.
+    fn add_note(&mut self, note: String);
 }
 
 /// Decides on events. A panic is caught; the whole batch is then undecided.

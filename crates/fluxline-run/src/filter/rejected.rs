@@ -1,12 +1,13 @@
 //! The newest rejected events, so that their late fragments are not recorded without them.
 
 use fluxline_daq::event::EventRow;
+use serde::{Deserialize, Serialize};
 
 /// Events remembered. The builder remembers as many closed events.
 const SLOTS: usize = 65_536;
 
 /// The name of an event in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct EventName {
     key: u64,
     generation: u32,
@@ -28,15 +29,19 @@ impl EventName {
 }
 
 /// The newest rejected events: a slot for each key modulo 65,536.
-#[derive(Debug, Default)]
-pub(super) struct RejectedEvents {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<EventName>", into = "Vec<EventName>")]
+pub struct RejectedEvents {
     slots: Vec<Option<EventName>>,
 }
 
 impl RejectedEvents {
     /// Remembers a rejected event. Cost: no allocation but the first time.
-    pub fn note(&mut self, row: &EventRow) {
-        let Some(name) = EventName::of(row) else { return };
+    pub(super) fn note(&mut self, row: &EventRow) {
+        EventName::of(row).into_iter().for_each(|name| self.keep(name));
+    }
+
+    fn keep(&mut self, name: EventName) {
         if self.slots.is_empty() {
             self.slots.resize(SLOTS, None);
         }
@@ -44,8 +49,22 @@ impl RejectedEvents {
     }
 
     /// Returns true when the late fragment belongs to a rejected event.
-    pub fn has(&self, late: &EventRow) -> bool {
+    pub(super) fn has(&self, late: &EventRow) -> bool {
         let name = EventName::of(late);
         name.is_some_and(|name| self.slots.get(name.slot()) == Some(&Some(name)))
+    }
+}
+
+impl From<Vec<EventName>> for RejectedEvents {
+    fn from(names: Vec<EventName>) -> RejectedEvents {
+        let mut rejected = RejectedEvents::default();
+        names.into_iter().for_each(|name| rejected.keep(name));
+        rejected
+    }
+}
+
+impl From<RejectedEvents> for Vec<EventName> {
+    fn from(rejected: RejectedEvents) -> Vec<EventName> {
+        rejected.slots.into_iter().flatten().collect()
     }
 }

@@ -5,21 +5,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, EventView, MARKED, UNDECIDED};
 use fluxline_daq::ledger::FilterCounters;
 
-use super::rejected::RejectedEvents;
-use super::{Decision, Decisions, Expression, Filter, RunSource, panic_words};
-use crate::monitor::Monitor;
+use super::{
+    Decision, Decisions, Expression, Filter, FilterLog, RejectedEvents, RunSource, panic_words,
+};
 
 /// Most reasons of failure that become notes.
 const NOTES_MAX: usize = 5;
 
-/// Applies the filters of a run.
+/// Applies the filters of a run, one batch after another.
 #[derive(Default)]
-pub(crate) struct FilterStage {
+pub struct FilterStage {
     /// The experiment's expression first, then the program's function.
     filters: Vec<Box<dyn Filter>>,
     /// The experiment's expression for marks.
     mark: Option<Expression>,
-    rejected: RejectedEvents,
     decisions: Decisions,
     /// For each row that is left: a filter failed on it.
     undecided: Vec<bool>,
@@ -30,18 +29,21 @@ pub(crate) struct FilterStage {
 
 impl FilterStage {
     /// Makes a stage of these filters; without any, every event is kept and nothing is counted.
-    pub fn new(filters: Vec<Box<dyn Filter>>) -> FilterStage {
+    pub(crate) fn new(filters: Vec<Box<dyn Filter>>) -> FilterStage {
         FilterStage { filters, ..FilterStage::default() }
     }
 
     /// Makes the stage of a run: the experiment's expression, then the program's function.
-    pub fn of(expression: Option<Expression>, function: Option<Box<dyn Filter>>) -> FilterStage {
+    pub(crate) fn of(
+        expression: Option<Expression>,
+        function: Option<Box<dyn Filter>>,
+    ) -> FilterStage {
         let expression = expression.map(|of| Box::new(of) as Box<dyn Filter>);
         FilterStage::new(expression.into_iter().chain(function).collect())
     }
 
     /// Marks the events for which an expression is true, after all filters.
-    pub fn with_mark(self, mark: Option<Expression>) -> FilterStage {
+    pub(crate) fn with_mark(self, mark: Option<Expression>) -> FilterStage {
         FilterStage { mark, ..self }
     }
 
@@ -51,9 +53,14 @@ impl FilterStage {
         self.filters.iter_mut().for_each(|filter| filter.add_source(source));
     }
 
-    /// Removes the events that a filter rejects, marks others, and counts both in the ledger of
-    /// `monitor`.
-    pub fn apply(&mut self, batch: &mut EventBatch, monitor: &Monitor) {
+    /// Removes the events that a filter rejects, marks others, and reports both to `log`.
+    /// `rejected` has the rejected events of earlier batches.
+    pub fn apply(
+        &mut self,
+        batch: &mut EventBatch,
+        rejected: &mut RejectedEvents,
+        log: &mut impl FilterLog,
+    ) {
         if self.filters.is_empty() && self.mark.is_none() {
             return;
         }
@@ -62,11 +69,11 @@ impl FilterStage {
         self.undecided.resize(batch.events.len(), false);
         let mut filters = std::mem::take(&mut self.filters);
         for filter in &mut filters {
-            self.ask(&mut **filter, batch, monitor);
-            counters.events_filtered += self.remove_rejected(batch, monitor);
+            self.ask(&mut **filter, batch, log);
+            counters.events_filtered += self.remove_rejected(batch, rejected, log);
         }
         self.filters = filters;
-        counters.late_filtered = self.remove_late(batch, monitor);
+        counters.late_filtered = self.remove_late(batch, rejected, log);
         counters.events_undecided =
             self.undecided.iter().filter(|undecided| **undecided).count() as u64;
         let events = batch.events.iter().filter(|row| !is_late(row)).count() as u64;
@@ -75,7 +82,7 @@ impl FilterStage {
             batch.add_to_missing(&self.undecided, UNDECIDED);
         }
         counters.events_marked = self.add_marks(batch);
-        monitor.note_filter(&counters);
+        log.add_counts(&counters);
     }
 
     /// Marks the events for which `mark` is true; returns their number.
@@ -91,7 +98,7 @@ impl FilterStage {
     }
 
     /// Asks one filter for its decisions.
-    fn ask(&mut self, filter: &mut dyn Filter, batch: &EventBatch, monitor: &Monitor) {
+    fn ask(&mut self, filter: &mut dyn Filter, batch: &EventBatch, log: &mut impl FilterLog) {
         let decisions = &mut self.decisions;
         decisions.begin(batch.events.len());
         let decided = catch_unwind(AssertUnwindSafe(|| filter.decide(batch, decisions)));
@@ -102,15 +109,20 @@ impl FilterStage {
         }
         if let Some(reason) = decisions.reason.take().filter(|_| self.notes < NOTES_MAX) {
             self.notes += 1;
-            monitor.note(Some(format_args!(
+            log.add_note(format!(
                 "the filter failed on an event: {reason}; such events are recorded, and `missing` \
                  says \"{UNDECIDED}\""
-            )));
+            ));
         }
     }
 
     /// Removes the rejected events, remembers their names, and returns their number.
-    fn remove_rejected(&mut self, batch: &mut EventBatch, monitor: &Monitor) -> u64 {
+    fn remove_rejected(
+        &mut self,
+        batch: &mut EventBatch,
+        rejected: &mut RejectedEvents,
+        log: &mut impl FilterLog,
+    ) -> u64 {
         let mut count = 0;
         self.stays.clear();
         let rows = batch.events.iter().zip(self.decisions.rows()).zip(&mut self.undecided);
@@ -120,29 +132,33 @@ impl FilterStage {
             self.stays.push(!is_rejected);
             if is_rejected {
                 count += 1;
-                self.rejected.note(row);
+                rejected.note(row);
             }
         }
-        self.remove(batch, monitor);
+        self.remove(batch, log);
         count
     }
 
     /// Removes the late fragments of rejected events; returns their number.
-    fn remove_late(&mut self, batch: &mut EventBatch, monitor: &Monitor) -> u64 {
+    fn remove_late(
+        &mut self,
+        batch: &mut EventBatch,
+        rejected: &RejectedEvents,
+        log: &mut impl FilterLog,
+    ) -> u64 {
         self.stays.clear();
-        let rejected = &self.rejected;
         self.stays.extend(batch.events.iter().map(|row| !(is_late(row) && rejected.has(row))));
         let count = self.stays.iter().filter(|stays| !**stays).count() as u64;
-        self.remove(batch, monitor);
+        self.remove(batch, log);
         count
     }
 
     /// Removes the rows that do not stay, and counts their packets.
-    fn remove(&mut self, batch: &mut EventBatch, monitor: &Monitor) {
+    fn remove(&mut self, batch: &mut EventBatch, log: &mut impl FilterLog) {
         if self.stays.iter().all(|stays| *stays) {
             return;
         }
-        monitor.note_filtered(batch, &self.stays);
+        log.add_filtered(batch, &self.stays);
         batch.retain(&self.stays);
         let mut stays = self.stays.iter();
         self.undecided.retain(|_| stays.next().copied().unwrap_or(true));

@@ -61,6 +61,7 @@ fn decisions_failures_and_late_fragments_are_those_of_a_plain_model() {
         key => key % 5 != 0,
     });
     let monitor = Monitor::default();
+    let mut rejected_events = RejectedEvents::default();
     let mut stage = FilterStage::new(vec![Box::new(first), Box::new(second)]);
     let (mut next, mut expected, mut rejected) = (0, FilterCounters::default(), BTreeSet::new());
     for _ in 0..200 {
@@ -92,7 +93,7 @@ fn decisions_failures_and_late_fragments_are_those_of_a_plain_model() {
             next += 1;
         }
         expected.events_undecided += marked;
-        stage.apply(&mut batch, &monitor);
+        stage.apply(&mut batch, &mut rejected_events, &mut &monitor);
         assert_eq!((keys(&batch, false), keys(&batch, true)), (kept, late));
         let marks = texts(&batch).iter().filter(|text| **text == UNDECIDED).count() as u64;
         assert_eq!(marks, marked);
@@ -123,10 +124,11 @@ impl Filter for Broken {
 fn a_filter_that_panics_for_a_batch_rejects_nothing_of_it() {
     quiet_panics();
     let monitor = Monitor::default();
+    let mut rejected_events = RejectedEvents::default();
     let mut stage = FilterStage::new(vec![Box::new(Broken)]);
     let mut batch = EventBatch::default();
     (0..3).for_each(|key| push(&mut batch, EventRow { key: Some(key), ..EventRow::default() }));
-    stage.apply(&mut batch, &monitor);
+    stage.apply(&mut batch, &mut rejected_events, &mut &monitor);
     assert_eq!(keys(&batch, false), [0, 1, 2]);
     assert_eq!(texts(&batch), [UNDECIDED; 3]);
     assert_eq!(monitor.recorded_ledger().filter.events_undecided, 3);
@@ -135,7 +137,7 @@ fn a_filter_that_panics_for_a_batch_rejects_nothing_of_it() {
 
 #[test]
 fn only_the_newest_rejected_events_are_remembered_and_never_confused() {
-    let mut rejected = rejected::RejectedEvents::default();
+    let mut rejected = RejectedEvents::default();
     let row = |key, generation, source| EventRow {
         key: Some(key),
         generation,

@@ -18,8 +18,8 @@ use fluxline_daq::readout::Accepted;
 use fluxline_packet::Parsed;
 
 /// The first bytes of a record: its kind and the version of its layout.
-const MAGIC: [u8; 4] = *b"FXL2";
-const HEAD_BYTES: usize = 4 + 8 + 2 + 4 + 8 + 8 + 4 + 8 + 1;
+const MAGIC: [u8; 4] = *b"FXL3";
+const HEAD_BYTES: usize = 4 + 8 + 2 + 4 + 8 + 8 + 4 + 8 + 4 + 1;
 const CRC_BYTES: usize = 4;
 
 /// The kinds of entries.
@@ -61,6 +61,8 @@ pub struct RecordHead {
     pub packets: u32,
     /// The low-water mark: everything that the node received before is in this record or earlier.
     pub mark: Moment,
+    /// Number of pauses and resumptions of the run that the node knew of: an odd number is a pause.
+    pub changes: u32,
     /// True in the last record of the node.
     pub is_end: bool,
 }
@@ -184,6 +186,7 @@ mod tests {
                 packets_before: number(&mut draw),
                 packets: number(&mut draw) as u32,
                 mark: Moment::from_ns(number(&mut draw)),
+                changes: number(draw) as u32,
                 is_end: draw.chance(0.5),
             };
             let mut writer = RecordWriter::default();

@@ -28,6 +28,7 @@ pub fn read_record(bytes: &[u8]) -> Option<(RecordHead, Entries<'_>)> {
         packets_before: rest.fixed()?,
         packets: u32::from_le_bytes(rest.array()?),
         mark: Moment::from_ns(rest.fixed()?),
+        changes: u32::from_le_bytes(rest.array()?),
         is_end: rest.byte()? != 0,
     };
     Some((head, rest))

@@ -94,6 +94,7 @@ impl RecordWriter {
         start.extend_from_slice(&head.packets_before.to_le_bytes());
         start.extend_from_slice(&head.packets.to_le_bytes());
         start.extend_from_slice(&head.mark.as_ns().to_le_bytes());
+        start.extend_from_slice(&head.changes.to_le_bytes());
         start.push(u8::from(head.is_end));
         bytes[..HEAD_BYTES].copy_from_slice(&start);
         let crc = crc_fast::crc32_iscsi(&bytes);
