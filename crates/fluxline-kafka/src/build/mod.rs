@@ -23,6 +23,7 @@ pub mod log;
 pub mod node;
 pub mod partition;
 mod refused;
+mod router;
 pub mod topic;
 pub mod worker;
 
@@ -30,7 +31,7 @@ pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};
-pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
+pub use node::{NodeConfig, NodeCounts, ReadoutNode};
 pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};
