@@ -41,7 +41,9 @@ tools/kafka/test.sh --prepare
 # Kafka's tests in the same build: alone they would compile most dependencies a second time, with
 # other features.
 say "tests of all crates, documentation examples and a Kafka broker of our own among them"
-cargo test --workspace --locked --features fluxline-cli/kafka-tls "$@"
+flags=(--workspace --locked --features fluxline-cli/kafka-tls)
+# With arguments, for example a test's name, cargo runs the programs one after another.
+if [ $# -gt 0 ]; then cargo test "${flags[@]}" "$@"; else tools/run_tests.py -- "${flags[@]}"; fi
 
 say "the Python package: its wheel, its tests"
 tools/python/test.sh --quiet

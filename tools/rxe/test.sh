@@ -45,7 +45,8 @@ say "virtual machine"
 tools/rxe/image.sh "$work" || skip "the virtual machine cannot be made"
 
 say "test programs"
-built="$(cargo test --workspace --locked --test rxe --test rxe_run --test rxe_perftest --no-run --message-format=json)"
+built="$(cargo test --workspace --locked --features fluxline-cli/kafka-tls \
+  --test rxe --test rxe_run --test rxe_perftest --no-run --message-format=json)"
 program_of() { sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' <<<"$built" | tail -1; }
 programs=("$(program_of rxe)" "$(program_of rxe_run)" "$(program_of rxe_perftest)")
 for program in "${programs[@]}"; do

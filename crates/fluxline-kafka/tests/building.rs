@@ -12,77 +12,41 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunReader};
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
-    BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
-    Output, OutputBatch, PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, Stored,
-    WorkError, Worker,
+    BuiltSource, CheckpointPolicy, Commit, Log, LogError, MemoryLog, NodeConfig, Output,
+    OutputBatch, PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, WorkError, Worker,
 };
 use fluxline_kafka::gather::gather;
 use support::world::{
     BEGIN, Event, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
     one_process, packets,
 };
+use support::wrapped_log::{Fate, Faults, WrappedLog};
 
-/// A log that fails at times: before it appends, or after.
-struct FlakyLog {
-    log: MemoryLog,
+/// Failures of a log at times: before a write, or after it.
+struct Failures {
     draw: Draw,
-    failures: f64,
+    chance: f64,
 }
 
-impl FlakyLog {
-    fn fails(&mut self) -> bool {
-        self.draw.chance(self.failures)
+impl Failures {
+    fn next(&mut self) -> Fate {
+        if self.draw.chance(self.chance) {
+            return Fate::FailsBefore;
+        }
+        match self.draw.chance(self.chance) {
+            true => Fate::FailsAfter,
+            false => Fate::Done,
+        }
     }
 }
 
-impl Log for FlakyLog {
-    fn partitions(&self) -> u32 {
-        self.log.partitions()
+impl Faults for Failures {
+    fn of_append(&mut self, _: u32, _: &[u8]) -> Fate {
+        self.next()
     }
 
-    fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
-        if self.fails() {
-            return Err(LogError::Away("before".to_owned()));
-        }
-        self.log.append(partition, bytes)?;
-        match self.fails() {
-            true => Err(LogError::Away("after".to_owned())),
-            false => Ok(()),
-        }
-    }
-
-    fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
-        self.log.read(partition, offset)
-    }
-
-    fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError> {
-        self.log.claim(partition, builder)
-    }
-
-    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
-        if self.fails() {
-            return Err(LogError::Away("no checkpoint".to_owned()));
-        }
-        self.log.save(claim, checkpoint)?;
-        match self.fails() {
-            true => Err(LogError::Away("saved, but nobody knows".to_owned())),
-            false => Ok(()),
-        }
-    }
-
-    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
-        self.log.commits(partition)
-    }
-
-    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        if self.fails() {
-            return Err(LogError::Away("no commit".to_owned()));
-        }
-        self.log.commit(claim, commit)?;
-        match self.fails() {
-            true => Err(LogError::Away("committed, but nobody knows".to_owned())),
-            false => Ok(()),
-        }
+    fn of_commit(&mut self) -> Fate {
+        self.next()
     }
 }
 
@@ -127,7 +91,7 @@ const STORM: Chaos = Chaos { log: 0.02, death: 0.05, zombie: 0.03, pause: 0.3, d
 
 struct Nodes {
     plan: RunPlan,
-    log: FlakyLog,
+    log: WrappedLog<Failures>,
     nodes: Vec<ReadoutNode>,
     workers: Vec<Option<Worker>>,
     zombies: Vec<Worker>,
@@ -147,7 +111,10 @@ impl Nodes {
         let log = MemoryLog::new(partitions);
         Nodes {
             plan,
-            log: FlakyLog { log, draw: Draw::new(seed ^ 9), failures: chaos.log },
+            log: WrappedLog {
+                log,
+                faults: Failures { draw: Draw::new(seed ^ 9), chance: chaos.log },
+            },
             nodes: (0..2).map(|node| Self::node(node, 0, partitions)).collect(),
             workers: (0..partitions).map(|_| None).collect(),
             zombies: Vec::new(),
@@ -418,8 +385,8 @@ fn storm_in_files_gives_one_run_that_every_command_reads() {
         let partition = life % 2;
         let formats = vec![("counter".to_owned(), String::new())];
         let mut output = RunFolders::new(scratch.path(), &name, RUN, formats);
-        let draw = Draw::new(seed + u64::from(life));
-        let mut log = FlakyLog { log: log.clone(), draw, failures: 0.2 };
+        let faults = Failures { draw: Draw::new(seed + u64::from(life)), chance: 0.2 };
+        let mut log = WrappedLog { log: log.clone(), faults };
         let mut worker = Worker::claim(&mut log, &plan, partition, &name).expect("claimed");
         while let Ok(Step::Worked) = worker.step(&mut log, &mut output) {}
     }

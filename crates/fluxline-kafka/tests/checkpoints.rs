@@ -11,14 +11,15 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_kafka::build::checkpoint::VERSION;
 use fluxline_kafka::build::{
-    BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
-    Output, OutputBatch, PartitionBuilder, ReadoutNode, Refused, RunFolders, RunPlan, Step, Stored,
-    WorkError, Worker,
+    BuiltSource, CheckpointPolicy, Claim, Log, LogError, MemoryLog, NodeConfig, Output,
+    OutputBatch, PartitionBuilder, ReadoutNode, Refused, RunFolders, RunPlan, Step, WorkError,
+    Worker,
 };
 use fluxline_kafka::gather::gather;
 use support::world::{
     MS, Packet, RUN, Weather, config, datagram, description, events_of, one_process, packets,
 };
+use support::wrapped_log::{Faults, WrappedLog};
 
 /// Saves after every few batches.
 const OFTEN: CheckpointPolicy =
@@ -262,42 +263,16 @@ fn sources_are_missing_in_the_folder_of_a_builder_that_took_over() {
     assert_eq!(packets, run.packets.len());
 }
 
-/// A log that gives changed checkpoints.
-struct Spoilt<F>(MemoryLog, F);
+/// Changes of the checkpoints that a new owner finds.
+struct Spoilt<F>(F);
 
-impl<F: FnMut(usize, &mut Vec<u8>)> Log for Spoilt<F> {
-    fn partitions(&self) -> u32 {
-        self.0.partitions()
-    }
-
-    fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
-        self.0.append(partition, bytes)
-    }
-
-    fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
-        self.0.read(partition, offset)
-    }
-
-    fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError> {
-        let mut claim = self.0.claim(partition, builder)?;
+impl<F: FnMut(usize, &mut Vec<u8>)> Faults for Spoilt<F> {
+    fn of_claim(&mut self, claim: &mut Claim) {
         for (number, checkpoint) in claim.checkpoints.iter_mut().enumerate() {
             let mut bytes = checkpoint.bytes.to_vec();
-            (self.1)(number, &mut bytes);
+            (self.0)(number, &mut bytes);
             checkpoint.bytes = Arc::from(bytes);
         }
-        Ok(claim)
-    }
-
-    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.0.commit(claim, commit)
-    }
-
-    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
-        self.0.save(claim, checkpoint)
-    }
-
-    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
-        self.0.commits(partition)
     }
 }
 
@@ -348,7 +323,8 @@ fn checkpoint_that_cannot_be_used_loses_events() {
         if count == 1 {
             run.log.forget_before(0, older);
         }
-        let worker = run.finish(&mut Spoilt(run.log.clone(), spoil), &mut files).expect("finished");
+        let mut log = WrappedLog { log: run.log.clone(), faults: Spoilt(spoil) };
+        let worker = run.finish(&mut log, &mut files).expect("finished");
         assert_eq!(worker.notes().len(), count, "{:?}", worker.notes());
         assert!(worker.notes().iter().all(|note| note.contains(reason)), "{:?}", worker.notes());
         assert!(files.0 == calm, "{reason}: the batches differ");
@@ -362,7 +338,8 @@ fn records_and_checkpoints_that_are_both_gone_are_passed_over() {
     let run = Run::new(test_seed!(75));
     run.work(&mut run.log.clone(), &mut Files::default(), 3);
     run.log.forget_before(0, run.log.checkpoints(0)[1].offset);
-    let mut log = Spoilt(run.log.clone(), |_, bytes: &mut Vec<u8>| bytes.clear());
+    let faults = Spoilt(|_, bytes: &mut Vec<u8>| bytes.clear());
+    let mut log = WrappedLog { log: run.log.clone(), faults };
     let said = run.finish(&mut log, &mut Files::default()).err().expect("a hole").to_string();
     assert!(said.contains("are gone") && said.contains("retention.ms"), "{said}");
 }

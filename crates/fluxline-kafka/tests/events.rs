@@ -220,7 +220,7 @@ fn builders_killed_within_transactions_double_and_lose_no_event() {
     let seed = test_seed!(61);
     let weather = Weather { boards: 4, keys: 9000, loss: 0.01, lives: true };
     let packets = packets(&mut Draw::new(seed), weather);
-    let broker = Broker::start();
+    let broker = Broker::shared();
     topics(&broker, "lab");
     let mut log = KafkaLog::open(&settings(&broker.address), "lab", RUN).expect("the topics");
     let fenced: u64 = std::thread::scope(|scope| {
@@ -336,7 +336,7 @@ fn put_foreign(broker: &Broker, cluster: &str) {
 
 #[test]
 fn gathered_run_has_the_bytes_of_one_process_from_folders_and_topic_despite_foreign_records() {
-    let broker = Broker::start();
+    let broker = Broker::shared();
     let scratch = tempfile::tempdir().expect("a folder");
     topics(&broker, "a");
     put_foreign(&broker, "a");
@@ -391,7 +391,7 @@ fn missing_and_forged(broker: &Broker, built: &Built, scratch: &Path) {
 
 #[test]
 fn large_events_small_topics_forged_commits_and_changed_partitions_are_named() {
-    let broker = Broker::start();
+    let broker = Broker::shared();
     let scratch = tempfile::tempdir().expect("a folder");
     // Records of at most 1 KiB: events of several packets do not fit.
     topics(&broker, "b");
@@ -460,7 +460,7 @@ fn build_with(log: &mut KafkaLog, claim: &fluxline_kafka::build::Claim) -> LogEr
 
 #[test]
 fn consumer_killed_and_restarted_misses_no_event() {
-    let broker = Broker::start();
+    let broker = Broker::shared();
     let scratch = tempfile::tempdir().expect("a folder");
     topics(&broker, "e");
     let built = Built::new(&broker, "e", scratch.path(), 8192);

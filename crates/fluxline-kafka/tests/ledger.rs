@@ -65,10 +65,14 @@ fn packets_of_lost_records_are_missing_by_their_number() {
     for round in 0..test_count!(8) {
         let sim = run(seed, round, Chaos { losses: 0.02, ..STORM });
         let ledger = sim.ledger();
-        assert_eq!(ledger.over_edges(|edge| edge.taken.missing), sim.log.lost, "round {round}");
+        assert_eq!(
+            ledger.over_edges(|edge| edge.taken.missing),
+            sim.log.faults.lost,
+            "round {round}"
+        );
         let is_told = matches!(ledger.verdict(), ClusterVerdict::LookNeeded(_));
-        assert_eq!(is_told, sim.log.lost > 0, "{:?}", ledger.verdict());
-        lost += sim.log.lost;
+        assert_eq!(is_told, sim.log.faults.lost > 0, "{:?}", ledger.verdict());
+        lost += sim.log.faults.lost;
     }
     assert!(lost > 0, "no record was lost: not a test");
 }

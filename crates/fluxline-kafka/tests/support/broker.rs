@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
@@ -33,12 +33,34 @@ fn broker_sh(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// One broker at a time: each takes 300 MB and half a core.
-static ALONE: Mutex<()> = Mutex::new(());
+/// The right to have a broker; one at a time has it, since each broker takes 300 MB and half a core.
+struct Alone;
+
+static IS_TAKEN: Mutex<bool> = Mutex::new(false);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+impl Alone {
+    fn take() -> Alone {
+        let taken = IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = GIVEN_BACK.wait_while(taken, |is_taken| *is_taken);
+        *free.unwrap_or_else(PoisonError::into_inner) = true;
+        Alone
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        *IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        GIVEN_BACK.notify_one();
+    }
+}
+
+/// The broker of tests that run at the same time.
+static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
 
 /// A broker on loopback; stopped when it is dropped.
 pub struct Broker {
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
     folder: tempfile::TempDir,
     pub address: String,
 }
@@ -48,6 +70,16 @@ impl Broker {
         Broker::start_with("")
     }
 
+    /// A broker for tests that neither stop nor pause it, and whose topics have names of their own.
+    pub fn shared() -> Arc<Broker> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let broker = Arc::new(Broker::start());
+            *shared = Arc::downgrade(&broker);
+            broker
+        })
+    }
+
     /// A broker with TLS and the user daq, whose password is `secret`; `inner` is the address
     /// without.
     pub fn start_with_tls() -> Broker {
@@ -55,7 +87,7 @@ impl Broker {
     }
 
     fn start_with(security: &str) -> Broker {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = Alone::take();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().display().to_string();
         let arguments: Vec<&str> =
@@ -79,18 +111,19 @@ impl Broker {
         self.folder.path().display().to_string()
     }
 
-    /// Creates a topic; its options are `NAME=VALUE`.
-    pub fn create_topic(&self, topic: &str, partitions: u32, configs: &[&str]) {
+    fn admin(&self) -> AdminClient<DefaultClientContext> {
         let inner = std::fs::read_to_string(self.folder.path().join("inner"));
         let address = inner.map_or(self.address.clone(), |inner| inner.trim().to_owned());
-        let admin: AdminClient<DefaultClientContext> =
-            ClientConfig::new().set("bootstrap.servers", &address).create().expect("a client");
+        ClientConfig::new().set("bootstrap.servers", &address).create().expect("a client")
+    }
+
+    /// Creates a topic; its options are `NAME=VALUE`.
+    pub fn create_topic(&self, topic: &str, partitions: u32, configs: &[&str]) {
         let mut new = NewTopic::new(topic, partitions as i32, TopicReplication::Fixed(1));
         for (name, value) in configs.iter().filter_map(|config| config.split_once('=')) {
             new = new.set(name, value);
         }
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
-        let created = block_on(admin.create_topics([&new], &options)).expect("an answer");
+        let created = block_on(self.admin().create_topics([&new], &within())).expect("an answer");
         created.into_iter().for_each(|topic| drop(topic.expect("created")));
     }
 
@@ -109,24 +142,20 @@ impl Broker {
 
     /// Removes the records of a partition before `offset`, as retention does.
     pub fn delete_records(&self, topic: &str, partition: u32, offset: u64) {
-        let file = self.folder.path().join("delete.json");
-        let text = format!(
-            "{{\"partitions\":[{{\"topic\":\"{topic}\",\"partition\":{partition},\
-             \"offset\":{offset}}}],\"version\":1}}"
-        );
-        std::fs::write(&file, text).expect("written");
-        let file = file.display().to_string();
-        let address = ["tool", "delete-records", "--bootstrap-server", &self.address];
-        let said = broker_sh(&[&address[..], &["--offset-json-file", &file]].concat());
-        assert!(said.contains("low_watermark"), "{said}");
+        let mut before = TopicPartitionList::new();
+        let offset = Offset::Offset(offset as i64);
+        before.add_partition_offset(topic, partition as i32, offset).expect("a partition");
+        let removed = block_on(self.admin().delete_records(&before, &within())).expect("an answer");
+        for partition in removed.elements() {
+            partition.error().expect("removed");
+        }
     }
 
     /// Gives a topic more partitions.
     pub fn add_partitions(&self, topic: &str, partitions: u32) {
-        let partitions = partitions.to_string();
-        let address = ["tool", "topics", "--bootstrap-server", &self.address];
-        let more = ["--alter", "--topic", topic, "--partitions", &partitions];
-        broker_sh(&[&address[..], &more].concat());
+        let more = NewPartitions::new(topic, partitions as usize);
+        let added = block_on(self.admin().create_partitions([&more], &within()));
+        added.expect("an answer").into_iter().for_each(|topic| drop(topic.expect("added")));
     }
 
     /// Kills it as a power cut does; the data stays.
@@ -174,6 +203,11 @@ impl Broker {
         }
         records
     }
+}
+
+/// The time within which the broker answers.
+fn within() -> AdminOptions {
+    AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)))
 }
 
 impl Drop for Broker {

@@ -8,8 +8,8 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{Mode, Scope};
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
-    BuiltSource, Checkpoint, Claim, Commit, Log, LogError, MemoryLog, NodeConfig, Output,
-    OutputBatch, ReadoutNode, RunPlan, Step, Stored, WorkError, Worker,
+    BuiltSource, Log, LogError, MemoryLog, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan,
+    Step, WorkError, Worker,
 };
 use fluxline_kafka::cluster::block::BLOCK_VERSION;
 use fluxline_kafka::cluster::{
@@ -18,10 +18,10 @@ use fluxline_kafka::cluster::{
 };
 
 use super::world::{Packet, RUN, config, datagram, description};
+use super::wrapped_log::{Fate, Faults, WrappedLog};
 
-/// A log that doubles records, and loses some that it acknowledged.
-pub struct FaultyLog {
-    pub log: MemoryLog,
+/// Faults of a log that doubles records, and loses some that it acknowledged.
+pub struct RecordFaults {
     pub draw: Draw,
     pub doubles: f64,
     pub losses: f64,
@@ -31,45 +31,20 @@ pub struct FaultyLog {
     pub there: BTreeSet<(u32, u16, u32, u64)>,
 }
 
-impl Log for FaultyLog {
-    fn partitions(&self) -> u32 {
-        self.log.partitions()
-    }
-
-    fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
+impl Faults for RecordFaults {
+    fn of_append(&mut self, partition: u32, bytes: &[u8]) -> Fate {
         let head = read_record(bytes).expect("a record").0;
         let record = (partition, head.node, head.start, head.sequence);
         // A record that was doubled is there, whatever becomes of its second copy.
         let is_new = self.there.insert(record);
         if is_new && !head.is_end && self.draw.chance(self.losses) {
             self.lost += u64::from(head.packets);
-            return Ok(());
+            return Fate::Lost;
         }
-        self.log.append(partition, bytes)?;
         match self.draw.chance(self.doubles) {
-            true => Err(LogError::Away("after".to_owned())),
-            false => Ok(()),
+            true => Fate::FailsAfter,
+            false => Fate::Done,
         }
-    }
-
-    fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
-        self.log.read(partition, offset)
-    }
-
-    fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError> {
-        self.log.claim(partition, builder)
-    }
-
-    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.log.commit(claim, commit)
-    }
-
-    fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
-        self.log.save(claim, checkpoint)
-    }
-
-    fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
-        self.log.commits(partition)
     }
 }
 
@@ -134,7 +109,7 @@ pub struct Truth {
 }
 
 pub struct Sim {
-    pub log: FaultyLog,
+    pub log: WrappedLog<RecordFaults>,
     pub plan: RunPlan,
     readouts: Vec<Readout>,
     builders: Vec<Option<Builder>>,
@@ -155,13 +130,15 @@ impl Sim {
         let nodes = usize::from(READOUTS);
         let log = MemoryLog::new(partitions);
         let mut sim = Sim {
-            log: FaultyLog {
+            log: WrappedLog {
                 log,
-                draw: Draw::new(seed ^ 9),
-                doubles,
-                losses,
-                lost: 0,
-                there: BTreeSet::new(),
+                faults: RecordFaults {
+                    draw: Draw::new(seed ^ 9),
+                    doubles,
+                    losses,
+                    lost: 0,
+                    there: BTreeSet::new(),
+                },
             },
             plan: RunPlan { run: RUN, name: "x".to_owned(), nodes, partitions, builder: config() },
             readouts: Vec::new(),

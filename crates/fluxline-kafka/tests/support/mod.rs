@@ -7,3 +7,4 @@ pub mod broker;
 pub mod cluster_world;
 pub mod ess;
 pub mod world;
+pub mod wrapped_log;

@@ -21,7 +21,7 @@ from .errors import Error
 from .formats import MODULES, module_of
 
 PROGRESS_S = 0.5
-STATUS_FAILED, STATUS_INPUT, STATUS_STOPPED, STATUS_DAMAGED = 1, 3, 7, 8
+STATUS_FAILED, STATUS_INPUT, STATUS_DAMAGED = 1, 3, 8
 
 
 def parser() -> argparse.ArgumentParser:
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Error as error:
         print(f"fluxline.export: {error}", file=sys.stderr)
         stopped = type(error).__name__ == "Stopped"
-        return STATUS_STOPPED if stopped else STATUS_INPUT
+        return STATUS_FAILED if stopped else STATUS_INPUT
     except KeyboardInterrupt:
         print(f"fluxline.export: {_stopped_sentence(given)}", file=sys.stderr)
         return STATUS_FAILED

@@ -11,6 +11,7 @@ import pytest
 from needs import package
 
 import fluxline as fl
+from fluxline.export import main
 
 BOARDS, SAMPLES, EVENTS = 3, 100, 400
 
@@ -169,6 +170,15 @@ def test_a_missing_run_and_a_wrong_range_are_named(recorded, tmp_path):
     done = export(recorded, "--to", "hdf5", tmp_path / "run.h5", "--events", "5..2")
     assert done.returncode == 2
     assert "`5..2` is not a range; write for example 0..1000" in done.stderr
+
+
+def test_an_export_that_is_stopped_has_failed(recorded, tmp_path, monkeypatch, capsys):
+    package("h5py")
+    monkeypatch.setattr("fluxline.export.StopSignal", lambda: lambda: True)
+    out = tmp_path / "run.h5"
+    assert main([str(recorded), "--to", "hdf5", str(out)]) == 1, "the file is not complete"
+    assert "repeat the export, and it continues" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_an_unfinished_run_exports_its_complete_batches(recorded, tmp_path):

@@ -1,0 +1,96 @@
+//! The records of a run that its topic has already: their keys state run, batch and piece.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::ShipError;
+use super::destination::Destination;
+use crate::client::{ANSWER_WITHIN, check_topic, consumer_config, wrong_settings};
+use crate::identity::{RecordId, RunMark};
+use crate::reading::read_to_end;
+
+/// Time before the run's beginning from which on its topic is searched: clocks may differ.
+const SEARCH_BEFORE: Duration = Duration::from_secs(24 * 3600);
+
+/// The records of a run that its topic has.
+pub struct Present {
+    /// Batch and piece of each record.
+    pub records: HashSet<(u64, u32)>,
+    /// The messages of start and stop.
+    pub marks: HashSet<RunMark>,
+    /// Records of other programs.
+    pub foreign: u64,
+}
+
+impl Present {
+    /// Reads the keys in the topic, from a day before the run to the present end.
+    pub fn find(to: &Destination, topic: &str) -> Result<Present, ShipError> {
+        let consumer: BaseConsumer = consumer_config(&to.settings)
+            .set("group.id", "fluxline-ship")
+            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "earliest")
+            .create()
+            .map_err(|error| wrong_settings(&error))?;
+        let partitions = check_topic(consumer.client(), &to.settings, topic)?;
+        let mut present = Present { records: HashSet::new(), marks: HashSet::new(), foreign: 0 };
+        for partition in 0..partitions {
+            present.read(&consumer, to, topic, partition as u32).map_err(|error| {
+                ShipError::Run(format!(
+                    "partition {partition} of topic `{topic}` cannot be read ({error}); nothing \
+                     was sent.",
+                ))
+            })?;
+        }
+        Ok(present)
+    }
+
+    fn read(
+        &mut self,
+        consumer: &BaseConsumer,
+        to: &Destination,
+        topic: &str,
+        partition: u32,
+    ) -> Result<(), KafkaError> {
+        // Without a record since then, there is nothing to read.
+        let Some(start) = start_offset(consumer, to, topic, partition as i32)? else {
+            return Ok(());
+        };
+        read_to_end(&to.settings, topic, partition, start as u64, |record| {
+            self.note(to, record.key);
+        })
+    }
+
+    fn note(&mut self, to: &Destination, key: &[u8]) {
+        match RecordId::parse(key) {
+            Some(id) if id.run == to.run_id => drop(self.records.insert((id.batch, id.piece))),
+            Some(_) => {}
+            None => match RunMark::parse(key) {
+                Some((run, mark)) if run == to.run_id => drop(self.marks.insert(mark)),
+                Some(_) => {}
+                None => self.foreign += 1,
+            },
+        }
+    }
+}
+
+/// Returns the offset of the first record from a day before the run on; `None`: there is none.
+fn start_offset(
+    consumer: &BaseConsumer,
+    to: &Destination,
+    topic: &str,
+    partition: i32,
+) -> Result<Option<i64>, KafkaError> {
+    let before_ms = (to.began_ns / 1_000_000).saturating_sub(SEARCH_BEFORE.as_millis() as u64);
+    let mut times = TopicPartitionList::new();
+    times.add_partition_offset(topic, partition, Offset::Offset(before_ms as i64))?;
+    let found = consumer.offsets_for_times(times, ANSWER_WITHIN)?;
+    let found = found.find_partition(topic, partition).map(|its| its.offset());
+    Ok(match found {
+        Some(Offset::Offset(offset)) => Some(offset),
+        _ => None,
+    })
+}

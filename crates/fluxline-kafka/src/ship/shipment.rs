@@ -1,0 +1,196 @@
+//! The sending of a run: each batch is a transaction under the run's name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::record::RunReader;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+
+use super::destination::Destination;
+use super::present::Present;
+use super::{ShipError, ShipReport};
+use crate::client::{
+    batch_bytes, check_topic, headers, is_fenced, producer_config, wrong_settings,
+};
+use crate::cut::{ContentType, Cut, Cutter};
+use crate::ess::Schema;
+use crate::identity::{RecordId, RunMark};
+use crate::sink::message_bytes;
+
+/// Time without any progress after which shipping gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Records on their way to a topic.
+pub struct Shipment {
+    producer: ThreadedProducer<DefaultProducerContext>,
+    run: PathBuf,
+    /// The result so far.
+    pub report: ShipReport,
+    /// Records of the transaction that is open, and their bytes.
+    open: Open,
+}
+
+/// Records of a transaction.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    records: u64,
+    bytes: u64,
+}
+
+/// A record to be sent.
+#[derive(Clone, Copy)]
+struct ToSend<'a> {
+    topic: &'a str,
+    key: &'a str,
+    content: ContentType,
+    /// The number of events that the record has alone.
+    events: u64,
+    bytes: &'a [u8],
+}
+
+impl Shipment {
+    /// Opens the connection; ends another shipment of the run.
+    pub fn open(to: &Destination, run: &Path) -> Result<Shipment, ShipError> {
+        let record_bytes = message_bytes(to.record_bytes) as usize;
+        let batch_bytes = batch_bytes(&to.settings, &to.topic, record_bytes);
+        let producer: ThreadedProducer<DefaultProducerContext> = producer_config(&to.settings)
+            .set("transactional.id", format!("fluxline-ship-{}-{}", to.topic, to.run_id))
+            .set("queue.buffering.max.kbytes", "65536")
+            .set("message.max.bytes", batch_bytes.to_string())
+            .set("message.timeout.ms", PATIENCE.as_millis().to_string())
+            .create()
+            .map_err(|error| wrong_settings(&error))?;
+        check_topic(producer.client(), &to.settings, &to.topic)?;
+        let (run, report) = (run.to_path_buf(), ShipReport::default());
+        let shipment = Shipment { producer, run, report, open: Open::default() };
+        let began = shipment.producer.init_transactions(PATIENCE);
+        began.map_err(|error| shipment.failed(&error))?;
+        Ok(shipment)
+    }
+
+    fn begin(&mut self) -> Result<(), ShipError> {
+        self.open = Open::default();
+        self.producer.begin_transaction().map_err(|error| self.failed(&error))
+    }
+
+    /// Returns when the broker has acknowledged all records of the transaction.
+    fn commit(&mut self) -> Result<(), ShipError> {
+        self.producer.commit_transaction(PATIENCE).map_err(|error| self.failed(&error))?;
+        self.report.sent += self.open.records;
+        self.report.sent_bytes += self.open.bytes;
+        Ok(())
+    }
+
+    fn failed(&self, error: &KafkaError) -> ShipError {
+        match is_fenced(error) {
+            true => ShipError::Fenced { run: self.run.clone() },
+            false => self.unsent(&error.to_string()),
+        }
+    }
+
+    /// Sends what the topic lacks of all batches; returns the time at which the last event was
+    /// closed \[ns since 1970\].
+    pub fn batches(
+        &mut self,
+        reader: &mut RunReader,
+        cutter: &mut Cutter,
+        to: &Destination,
+        present: &Present,
+    ) -> Result<u64, ShipError> {
+        let error = |text: &dyn std::fmt::Display| ShipError::Run(format!("{text}."));
+        let mut batch = EventBatch::default();
+        let mut last_ns = 0;
+        while let Some(recorded) = reader.next_batch().map_err(|reason| error(&reason))? {
+            batch.clear();
+            recorded.append_to(&mut batch).map_err(|reason| error(&reason))?;
+            let built = batch.events.iter().map(|event| event.built.as_ns());
+            last_ns = built.max().unwrap_or(0).max(last_ns);
+            self.begin()?;
+            let mut failure = None;
+            cutter.for_each(recorded.number(), &batch, |cut| {
+                let shipped = self.cut(recorded.number(), &cut, to, present);
+                failure = failure.take().or(shipped.err());
+            });
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            self.commit()?;
+        }
+        Ok(last_ns)
+    }
+
+    /// Sends the records of a cut that the topic lacks.
+    fn cut(
+        &mut self,
+        batch: u64,
+        cut: &Cut<'_>,
+        to: &Destination,
+        present: &Present,
+    ) -> Result<(), ShipError> {
+        self.report.too_large += cut.too_large;
+        self.report.unmapped += cut.unmapped;
+        let before = self.report.present;
+        for record in cut.records {
+            if present.records.contains(&(batch, record.piece)) {
+                self.report.present += 1;
+                continue;
+            }
+            let id = RecordId { run: to.run_id.clone(), batch, piece: record.piece };
+            let (key, content, events) = (id.to_string(), record.content, cut.events);
+            let (topic, bytes) = (to.topic.as_str(), record.bytes);
+            self.send(ToSend { topic, key: &key, content, events, bytes })?;
+        }
+        if self.report.present - before < cut.records.len() as u64 {
+            self.report.events += cut.events;
+        }
+        Ok(())
+    }
+
+    /// Sends the message of the run's start or stop, unless the topic has it.
+    pub fn mark(
+        &mut self,
+        to: &Destination,
+        present: &Present,
+        mark: RunMark,
+        bytes: &[u8],
+    ) -> Result<(), ShipError> {
+        if present.marks.contains(&mark) {
+            self.report.present += 1;
+            return Ok(());
+        }
+        let schema = match mark {
+            RunMark::Start => Schema::Pl72,
+            RunMark::Stop => Schema::Stop6s4t,
+        };
+        let (topic, key) = (to.run_topic.as_str(), mark.key(&to.run_id));
+        let content = ContentType::Ess(schema);
+        self.begin()?;
+        self.send(ToSend { topic, key: &key, content, events: 0, bytes })?;
+        self.commit()
+    }
+
+    /// Sends a record; waits while the client's memory is full.
+    fn send(&mut self, of: ToSend<'_>) -> Result<(), ShipError> {
+        self.open.records += 1;
+        self.open.bytes += of.bytes.len() as u64;
+        let headers = headers(of.content, of.events);
+        let mut record = BaseRecord::to(of.topic).key(of.key).payload(of.bytes).headers(headers);
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                    record = back;
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err((error, _)) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    fn unsent(&self, reason: &str) -> ShipError {
+        let (run, reason) = (self.run.clone(), reason.to_owned());
+        ShipError::Unsent { run, unsent: self.open.records, reason }
+    }
+}
