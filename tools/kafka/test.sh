@@ -3,7 +3,7 @@
 # Installs a Java runtime and Maven where they are missing; the first run compiles librdkafka.
 #
 #   tools/kafka/test.sh --test sink                             one test file
-#   SECONDS_OF_STORM=600 tools/kafka/test.sh --test cluster     the storm for ten minutes
+#   tools/kafka/test.sh storm 600                               both storms for ten minutes each
 #   tools/kafka/test.sh --prepare                               installs, and tests nothing
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -28,6 +28,13 @@ fi
 export FLUXLINE_PYTHON="$venv/bin/python"
 tools/kafka/broker.sh jars
 [ "${1:-}" != --prepare ] || exit 0
+if [ "${1:-}" = storm ]; then
+  # SEED=random takes another seed, which the tests print.
+  export SECONDS_OF_STORM="${2:-60}"
+  cargo test --locked -p fluxline-kafka --features tls --test cluster -- --nocapture storm
+  cargo test --locked -p fluxline-cli --features kafka-tls --test storm -- --nocapture
+  exit 0
+fi
 cargo test --locked -p fluxline-kafka --features tls "$@"
 # Nodes of a cluster as processes, unless the arguments name other tests.
-[ $# -gt 0 ] || cargo test --locked -p fluxline-cli --features kafka-tls --test cluster
+[ $# -gt 0 ] || cargo test --locked -p fluxline-cli --features kafka-tls --test cluster --test storm

@@ -61,10 +61,49 @@ struct Cluster {
     storm: AtomicBool,
     fenced: AtomicU64,
     takeovers: AtomicU64,
+    /// Offset of the next record of each partition, and its time in the run \[ms\].
+    reached: Mutex<[(u64, u64); PARTITIONS as usize]>,
     ended: [AtomicBool; PARTITIONS as usize],
 }
 
+/// Time without any progress after which the builders are stuck; the broker takes some after each
+/// of its deaths.
+const STUCK_AFTER: Duration = Duration::from_secs(180);
+
 impl Cluster {
+    /// Waits until all partitions have ended, however long that takes.
+    ///
+    /// # Panics
+    /// Panics when the builders make no progress any more.
+    fn wait_for_end(&self) {
+        let (mut reached, mut progress) = (self.reached(), Instant::now());
+        while !self.ended.iter().all(|ended| ended.load(Ordering::Relaxed)) {
+            let now = self.reached();
+            if now != reached {
+                (reached, progress) = (now, Instant::now());
+            }
+            let is_stuck = progress.elapsed() > STUCK_AFTER;
+            if is_stuck {
+                self.over.store(true, Ordering::Relaxed);
+            }
+            assert!(!is_stuck, "the builders do not go on behind {reached:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn reached(&self) -> [(u64, u64); PARTITIONS as usize] {
+        *self.reached.lock().expect("no panic")
+    }
+
+    fn note(&self, partition: u32, worker: &Worker) {
+        let built = worker.partition();
+        let at = (built.next_offset(), built.now().as_ns().saturating_sub(BEGIN) / MS);
+        let mut reached = self.reached.lock().expect("no panic");
+        let its = &mut reached[partition as usize];
+        *its = at.max(*its);
+    }
+
     fn log(&self) -> KafkaLog {
         loop {
             match KafkaLog::open(&self.settings, "lab", RUN) {
@@ -131,6 +170,7 @@ impl Cluster {
         self.takeovers.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         while began.elapsed() < life {
+            self.note(partition, &worker);
             if draw.chance(0.001) {
                 std::thread::sleep(Duration::from_millis(draw.below(1200)));
             }
@@ -192,10 +232,11 @@ fn storm_on_a_real_broker_changes_no_event() {
             name: "x".to_owned(),
             nodes: 2,
             partitions: PARTITIONS,
-            // A transaction for each batch: fewer than in the tests in memory.
+            // A transaction for each batch: fewer than in the tests in memory. After a long storm,
+            // the builders have most of the run before them.
             builder: BuilderConfig {
                 batch_bytes: 64 << 10,
-                batch_age: Span::from_ms(200),
+                batch_age: Span::from_ms(500),
                 ..config()
             },
         },
@@ -204,6 +245,7 @@ fn storm_on_a_real_broker_changes_no_event() {
         storm: AtomicBool::new(true),
         fenced: AtomicU64::new(0),
         takeovers: AtomicU64::new(0),
+        reached: Mutex::default(),
         ended: Default::default(),
     };
     std::thread::scope(|scope| {
@@ -215,7 +257,8 @@ fn storm_on_a_real_broker_changes_no_event() {
             let cluster = &cluster;
             scope.spawn(move || cluster.build(builder, seed + u64::from(builder)));
         }
-        for _ in 0..seconds() / 8 {
+        let (began, mut deaths) = (Instant::now(), 0);
+        while began.elapsed() < Duration::from_secs(seconds()) {
             std::thread::sleep(Duration::from_millis(1500));
             broker.signal("-STOP");
             std::thread::sleep(Duration::from_millis(500));
@@ -223,18 +266,13 @@ fn storm_on_a_real_broker_changes_no_event() {
             std::thread::sleep(Duration::from_millis(1500));
             broker.kill();
             broker.restart();
+            deaths += 1;
         }
         cluster.storm.store(false, Ordering::Relaxed);
-        let limit = Instant::now() + Duration::from_secs(60 + seconds());
-        while !cluster.ended.iter().all(|ended| ended.load(Ordering::Relaxed)) {
-            let open = Instant::now() < limit;
-            if !open {
-                cluster.over.store(true, Ordering::Relaxed);
-            }
-            assert!(open, "the builders do not come to an end");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        cluster.over.store(true, Ordering::Relaxed);
+        let (took, reached) = (began.elapsed(), cluster.reached());
+        println!("{took:.1?} of storm, {deaths} deaths of the broker; built up to {reached:?}");
+        cluster.wait_for_end();
+        println!("ended after {:.1?}", began.elapsed());
     });
     let batches = cluster.committed();
     let stored: usize = batches.iter().map(|batch| batch.packets.len()).sum();

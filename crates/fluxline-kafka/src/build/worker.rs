@@ -59,8 +59,8 @@ pub enum WorkError {
     Log(#[from] LogError),
     /// A batch could not be written.
     #[error(
-        "partition {partition}: batch {batch} cannot be written ({reason}); it is not \
-        committed, another builder can take over"
+        "partition {partition}: batch {batch} cannot be written ({reason}); it is not committed, so \
+        other builders make it again and go on; mend the disk of this builder, then start it again"
     )]
     Output {
         /// The partition.

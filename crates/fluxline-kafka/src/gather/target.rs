@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{About, GatherError, Gathered, RunCommits};
 use crate::build::SinkSums;
+use crate::build::files::reason_of;
 
 /// The run that batches are gathered into.
 pub(crate) struct Target {
@@ -163,9 +164,7 @@ impl Target {
     }
 
     fn failed(&self, reason: &str) -> GatherError {
-        // The recorder's advice is about a run.
-        let reason = reason.split(": recording has stopped").next().unwrap_or(reason);
-        GatherError::Disk { into: self.into.clone(), reason: reason.to_owned() }
+        GatherError::Disk { into: self.into.clone(), reason: reason_of(reason) }
     }
 
     /// Removes what was written.

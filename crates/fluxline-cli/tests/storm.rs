@@ -1,0 +1,105 @@
+//! A storm over an experiment of several processes: builders, readouts, the broker and a consumer
+//! are killed, stopped and started again, and disks fill. Each packet is in exactly one event or in
+//! a named row, and the events are those of one process.
+//!
+//! `SECONDS_OF_STORM=600` makes it longer (tools/kafka/test.sh).
+#![cfg(feature = "kafka")]
+
+mod support;
+
+#[path = "storm/boards.rs"]
+mod boards;
+#[path = "storm/judge.rs"]
+mod judge;
+#[path = "storm/lab.rs"]
+mod lab;
+#[path = "storm/weather.rs"]
+mod weather;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use boards::{BOARDS, Boards};
+use fluxline_core::random::{Draw, test_seed};
+use judge::Name;
+use lab::Lab;
+use support::packets::Packet;
+use weather::Storm;
+
+/// Seconds that the storm lasts: `SECONDS_OF_STORM` of the environment, or 5. Each deed comes once
+/// in any case.
+fn seconds() -> u64 {
+    std::env::var("SECONDS_OF_STORM").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
+}
+
+/// Time after which packets are not late any more, and before which they are not lost.
+const CALM_AFTER: Duration = Duration::from_millis(1_500);
+
+#[test]
+fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
+    let mut draw = Draw::new(test_seed!(5));
+    let lab = Lab::new();
+    let mut storm = Storm::begin(&lab, Draw::new(draw.bits()));
+    let boards = Boards::start(lab.ports, draw.bits());
+    // Events of calm moments are those of one process in every word.
+    std::thread::sleep(2 * CALM_AFTER);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(seconds()) || !storm.bag_is_empty() {
+        storm.rage();
+    }
+    println!("after {:.1} s: {storm}", began.elapsed().as_secs_f64());
+    let (readouts, builders) = storm.calm();
+    std::thread::sleep(Duration::from_millis(500));
+    let sent = boards.end();
+    std::thread::sleep(Duration::from_millis(500));
+    lab.done(&["ctl", &lab.address(), "stop"]);
+    for process in readouts.into_iter().chain(builders) {
+        let name = process.name.clone();
+        assert_eq!(process.end(), Some(0), "{name}");
+    }
+    storm.end_small_disks();
+    let (losses, troubles) = (storm.losses.clone(), storm.troubles());
+    println!("the run ended after {:.1} s: {storm}", began.elapsed().as_secs_f64());
+
+    let events = judge::gather(&lab);
+    let built = judge::packets_of(&events);
+    let committed = judge::assert_ledger(&lab, built.len() as u64, sent.len() as u64);
+    storm.finish_consumer(committed);
+    assert_eq!(judge::consumed(&lab), committed, "the consumer has an event twice");
+    let sure = sent.iter().filter(|packet| {
+        let readout = usize::from(packet.board / BOARDS);
+        !losses.iter().any(|(of, span)| *of == readout && span.is_near(packet.time, Duration::ZERO))
+    });
+    let sure: BTreeSet<Name> = sure.map(name_of).collect();
+    let lost: Vec<&Name> = sure.difference(&built).collect();
+    assert!(lost.is_empty(), "{} packets are lost far from any death: {lost:?}", lost.len());
+
+    let arrived: Vec<Packet> =
+        sent.iter().filter(|packet| built.contains(&name_of(packet))).copied().collect();
+    assert_eq!(arrived.len(), built.len(), "a packet that nobody sent");
+    let alone = judge::one_process(&lab, &arrived);
+    let times: BTreeMap<u64, u64> =
+        arrived.iter().map(|packet| (packet.event, packet.time)).collect();
+    let (mut calm, mut same) = (0, 0);
+    for (key, expected) in &alone {
+        let found = events.get(key).unwrap_or_else(|| panic!("event {key} is missing"));
+        assert_eq!(found.packets, expected.packets, "event {key}");
+        same += u32::from(found == expected);
+        if !troubles.iter().any(|span| span.is_near(times[key], CALM_AFTER)) {
+            assert_eq!(found, expected, "event {key}");
+            calm += 1;
+        }
+    }
+    assert_eq!(events.len(), alone.len());
+    println!(
+        "{} packets sent, {} in {} events; {calm} events in calm moments, {same} in every word \
+         those of one process",
+        sent.len(),
+        built.len(),
+        events.len()
+    );
+}
+
+fn name_of(packet: &Packet) -> Name {
+    (packet.board, packet.number)
+}

@@ -1,0 +1,139 @@
+//! The judge of a storm: each packet is in exactly one event or in a named row, and the events are
+//! those of one process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::boards::BOARDS;
+use super::lab::{Lab, PARTITIONS};
+use super::support::packets::{Packet, write_capture};
+
+/// Board and packet counter.
+pub type Name = (u16, u32);
+
+/// An event as an exported run has it, with the late fragments of its key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Status of each row of the key, and the sentences about missing parts.
+    pub rows: Vec<(String, BTreeSet<String>)>,
+    pub packets: BTreeSet<Name>,
+}
+
+/// The events of a run, by their key.
+pub type Events = BTreeMap<u64, Event>;
+
+/// Returns the events of a run folder.
+///
+/// # Panics
+/// Panics when a packet comes twice.
+pub fn events_of(lab: &Lab, run: &str) -> Events {
+    let to = format!("{run}-rows");
+    let columns = "key,status,missing,event_key,source_id,packet_number";
+    lab.done(&["export", run, "--to", "csv", "--columns", columns, "--into", &to]);
+    let table = |name: &str| std::fs::read_to_string(lab.path(&to).join(name)).expect("a table");
+    let mut events = Events::new();
+    for row in table("events.csv").lines().skip(1) {
+        let mut cells = row.splitn(3, ',');
+        let mut cell = || cells.next().expect("three cells");
+        let (key, status, missing) = (cell(), cell(), cell().trim_matches('"'));
+        let missing = missing.split("; ").map(str::to_owned).collect();
+        let event = events.entry(key.parse().expect(row)).or_default();
+        event.rows.push((status.to_owned(), missing));
+    }
+    let mut all = BTreeSet::new();
+    for row in table("counter-data.csv").lines().skip(1) {
+        let cells: Vec<u64> = row.split(',').map(|cell| cell.parse().expect(row)).collect();
+        let name = (cells[1] as u16, cells[2] as u32);
+        assert!(all.insert(name), "packet {name:?} is in two events of {run}");
+        events.get_mut(&cells[0]).expect("its event").packets.insert(name);
+    }
+    events
+}
+
+/// Returns all packets of the events.
+pub fn packets_of(events: &Events) -> BTreeSet<Name> {
+    events.values().flat_map(|event| event.packets.iter().copied()).collect()
+}
+
+/// Gathers the run from the topic of events and from the run folders of all builders; the two must
+/// be the same to the byte.
+pub fn gather(lab: &Lab) -> Events {
+    let address = lab.address();
+    lab.done(&["gather", &address, "--into", "of-topic"]);
+    let folders = std::fs::read_dir(lab.path("runs")).expect("run folders").flatten();
+    let folders: Vec<String> =
+        folders.map(|of| format!("runs/{}", of.file_name().display())).collect();
+    let mut arguments = vec!["gather"];
+    arguments.extend(folders.iter().map(String::as_str));
+    arguments.extend(["--from", &address, "--into", "of-files"]);
+    lab.done(&arguments);
+    let bytes = |run: &str| std::fs::read(lab.path(run).join("events.arrow"));
+    let same = events_files(&lab.path("of-topic")) == events_files(&lab.path("of-files"));
+    assert!(
+        same,
+        "the events of the topic differ from those of the files: {:?}",
+        bytes("of-topic")
+    );
+    events_of(lab, "of-topic")
+}
+
+/// Returns the event files of a run folder by their names.
+fn events_files(run: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(run).expect("a run folder").flatten();
+    let named = files.map(|file| (file.file_name().to_string_lossy().into_owned(), file.path()));
+    let events = named.filter(|(name, _)| name.starts_with("events"));
+    events.map(|(name, path)| (name, std::fs::read(path).expect("a file"))).collect()
+}
+
+/// Builds the events of these packets in one process.
+pub fn one_process(lab: &Lab, packets: &[Packet]) -> Events {
+    let mut text = "name = \"beam\"\n[events]\nbuild = \"key\"\n".to_owned();
+    for (name, first) in [("a", 0), ("b", BOARDS)] {
+        let of = packets.iter().filter(|packet| packet.board / BOARDS == first / BOARDS);
+        write_capture(&lab.path(""), &format!("{name}.pcapng"), of.copied().collect());
+        text.push_str(&format!(
+            "[[source]]\nname = \"{name}\"\nformat = \"counter\"\n\
+             pcap = {{ file = \"{name}.pcapng\" }}\n"
+        ));
+    }
+    std::fs::write(lab.path("one.toml"), text).expect("written");
+    lab.done(&["run", "one.toml", "--folder", "alone"]);
+    events_of(lab, "alone")
+}
+
+/// Returns the number of events that the consumer of the topic has.
+pub fn consumed(lab: &Lab) -> u64 {
+    let text = std::fs::read_to_string(lab.path("consumed")).unwrap_or_default();
+    text.lines().filter(|line| line.ends_with(" event")).count() as u64
+}
+
+/// Checks the laws of the ledger, and that it names the loss of dead readouts and nothing else.
+/// Returns the number of events and late fragments in committed batches.
+pub fn assert_ledger(lab: &Lab, built: u64, sent: u64) -> u64 {
+    let (status, ledger) = lab.ledger();
+    let number = |value: &Value| value.as_u64().expect("a number");
+    assert_eq!(ledger["laws_open"].as_array().map(Vec::len), Some(0), "{ledger:#}");
+    assert_eq!((&ledger["state"], number(&ledger["in_flight"])), (&"ended".into(), 0));
+    assert_eq!(ledger["partitions"].as_array().map(Vec::len), Some(PARTITIONS as usize));
+    assert_eq!(number(&ledger["committed"]["packets"]), built, "{ledger:#}");
+    let places = ledger["places"].as_object().expect("places");
+    let all: u64 = places.values().map(number).sum();
+    assert_eq!(number(&ledger["received"]), all, "{ledger:#}");
+    assert!(built <= all && all <= sent, "{built} built, {all} received, {sent} sent");
+    let allowed = ["in_batches", "dead_readout", "not_in_log", "outdated", "socket_dropped"];
+    let others = places
+        .iter()
+        .filter(|(name, count)| number(count) > 0 && !allowed.contains(&name.as_str()));
+    let others: Vec<_> = others.collect();
+    assert!(others.is_empty(), "{others:?} of {ledger:#}");
+    let died = ledger["nodes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|node| node["counters"].is_object() && node["state"] != "ended");
+    let expected = if died || all > built { 7 } else { 0 };
+    assert_eq!(status, Some(expected), "{ledger:#}");
+    number(&ledger["committed"]["events"])
+}
