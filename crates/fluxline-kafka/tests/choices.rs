@@ -150,21 +150,22 @@ fn filter_keeps_other_events_than_a_plain_model_or_after_a_takeover() {
         let plan = experiment("keep = \"event.key % 3 != 0\"\nmark = \"event.key % 2 == 0\"");
         let plan = plan.with_function("1", || {
             each_event(|event| match event.row.key.expect("a key") {
-                key if key % 7 == 0 => panic!("seven"),
-                key => key % 5 != 0,
+                key if key.is_multiple_of(7) => panic!("seven"),
+                key => !key.is_multiple_of(5),
             })
         });
         let (files, total) = build(&log, &plan, Some(&mut draw));
-        let keeps = |key: u64| key % 3 != 0 && (key % 7 == 0 || key % 5 != 0);
+        let keeps =
+            |key: u64| !key.is_multiple_of(3) && (key.is_multiple_of(7) || !key.is_multiple_of(5));
         let mut expected = events_of(&one_process(&packets));
         let (all, late) = (expected.len() as u64, count_late(&expected));
         expected.retain(|event| keeps(event.key));
         for event in &mut expected {
             let is_late = event.status == EventStatus::Late;
-            if !is_late && event.key % 7 == 0 {
+            if !is_late && event.key.is_multiple_of(7) {
                 event.missing.insert("filter: no decision".to_owned());
             }
-            if !is_late && event.key % 2 == 0 {
+            if !is_late && event.key.is_multiple_of(2) {
                 event.missing.insert("filter: marked".to_owned());
             }
             if event.missing.len() > 1 {
@@ -172,7 +173,7 @@ fn filter_keeps_other_events_than_a_plain_model_or_after_a_takeover() {
             }
         }
         assert_same(&files.events(), &expected, &format!("round {round}"));
-        let undecided = expected.iter().filter(|event| event.key % 7 == 0);
+        let undecided = expected.iter().filter(|event| event.key.is_multiple_of(7));
         let undecided = undecided.filter(|event| event.status != EventStatus::Late).count() as u64;
         assert_eq!(total.events_undecided, undecided);
         let decided = total.events_kept + total.events_filtered + total.events_undecided;
@@ -211,7 +212,7 @@ fn pause_records_events_that_closed_in_it_or_loses_others() {
         let log = MemoryLog::new(PARTITIONS);
         // The second node learns of each change later than the first one, and may forget nothing.
         let length = packets.len();
-        let ends_paused = round % 2 == 0;
+        let ends_paused = round.is_multiple_of(2);
         let times = [2, 5, 7, 9].map(|tenths| length * tenths / 10);
         let times = &times[..if ends_paused { 3 } else { 4 }];
         let changes = |node: u16, number: usize| {

@@ -186,7 +186,7 @@ mod tests {
                 packets_before: number(&mut draw),
                 packets: number(&mut draw) as u32,
                 mark: Moment::from_ns(number(&mut draw)),
-                changes: number(draw) as u32,
+                changes: number(&mut draw) as u32,
                 is_end: draw.chance(0.5),
             };
             let mut writer = RecordWriter::default();
