@@ -219,6 +219,7 @@ mod tests {
             packets: 0,
             mark: Moment::default(),
             is_end: false,
+            is_absence: false,
         };
         let record = writer.finish(&head);
         let (_, mut entries) = read_record(&record).expect("a record");

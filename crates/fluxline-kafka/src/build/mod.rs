@@ -17,13 +17,16 @@ pub mod edge;
 pub mod entry;
 pub mod files;
 mod followed;
+mod held;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
 pub mod node;
+mod packets;
 pub mod partition;
 mod refused;
 pub mod topic;
+mod turn;
 pub mod worker;
 
 pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
@@ -31,6 +34,8 @@ pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
-pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use partition::{
+    Advance, BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts,
+};
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

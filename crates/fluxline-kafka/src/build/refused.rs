@@ -3,7 +3,7 @@
 use fluxline_daq::builder::Unfit;
 
 /// Version of the state's layout. Raise it when a saved type changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The reason why a builder does not go on from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,7 +10,7 @@ use fluxline_run::builder_config;
 use super::block::{BuilderBlock, NodeBlock, NodeState, PartitionBlock};
 use super::control::RunRecord;
 use super::group::Group;
-use super::partition_thread::{Ended, PartitionThread, Task};
+use super::partition_thread::{DeadReadouts, Ended, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
 use crate::build::{LogError, RunPlan, WorkError};
@@ -77,11 +77,13 @@ impl Part {
     fn work(&mut self, session: &mut Session) -> Result<(), NodeError> {
         loop {
             session.poll(LOOK)?;
+            session.check_run(self.run)?;
             let is_over = session.state().run(self.run).is_some_and(RunRecord::is_over);
             if is_over || session.stop.is_over() {
                 return Ok(());
             }
             self.follow_group();
+            self.task.dead.set(session.dead_readouts());
             self.say_notes(session);
             self.collect(session)?;
             let (run, counts) = (self.run, self.counts());
@@ -231,5 +233,6 @@ fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Resul
         has_topic: session.cluster.output != ClusterOutput::Files,
         formats: formats.collect(),
         experiment: serde_json::to_value(experiment).unwrap_or_default(),
+        dead: DeadReadouts::default(),
     })
 }

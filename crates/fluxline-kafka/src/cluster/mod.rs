@@ -37,6 +37,8 @@ pub mod readout;
 pub mod record;
 #[cfg(feature = "client")]
 pub mod session;
+#[cfg(feature = "client")]
+pub mod steady;
 mod table;
 #[cfg(feature = "client")]
 mod taker;

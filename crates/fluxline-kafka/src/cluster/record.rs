@@ -66,6 +66,11 @@ pub enum ControlRecord {
         /// The node.
         node: String,
     },
+    /// An operator abandons a run that cannot be built to its end.
+    Abandon {
+        /// The run.
+        run: u64,
+    },
     /// All batches of a partition are committed.
     Built {
         /// The run.
@@ -172,6 +177,7 @@ impl ControlRecord {
             ControlRecord::Leave { .. }
             | ControlRecord::Stop { .. }
             | ControlRecord::Shot { .. }
+            | ControlRecord::Abandon { .. }
             | ControlRecord::Built { .. } => true,
         }
     }

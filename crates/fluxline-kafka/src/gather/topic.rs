@@ -38,6 +38,8 @@ pub struct Committed {
     pub began_ms: BTreeMap<u32, i64>,
     /// Records that are not commits of a builder.
     pub foreign: u64,
+    /// An operator abandoned the run: events of it are missing.
+    pub abandoned: bool,
 }
 
 fn broker(error: &dyn std::fmt::Display) -> GatherError {
@@ -52,9 +54,11 @@ pub fn committed(
     cluster: &str,
     run: Option<u64>,
 ) -> Result<Committed, GatherError> {
-    let control = ControlLog::open(settings, cluster).map_err(|error| broker(&error))?;
+    let control = ControlLog::open_of(settings, cluster).map_err(|error| broker(&error))?;
     let begin = ended_run(control.state(), cluster, run)?;
-    committed_from(settings, cluster, begin.run, &begin.commits)
+    let abandoned = control.state().run(begin.run).is_some_and(|of| of.abandoned);
+    let committed = committed_from(settings, cluster, begin.run, &begin.commits)?;
+    Ok(Committed { abandoned, ..committed })
 }
 
 /// Reads the commits of a run that begin at these offsets, one for each partition.

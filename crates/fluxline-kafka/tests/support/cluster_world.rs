@@ -400,6 +400,7 @@ impl Sim {
             blocks: self.blocks.iter().map(seen).collect(),
             commits,
             foreign: 0,
+            abandoned: false,
         }
     }
 
