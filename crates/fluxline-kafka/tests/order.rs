@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
-use fluxline_daq::event::EventBatch;
+use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_kafka::build::{
     BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
     Output, OutputBatch, ReadoutNode, RunPlan, Step, Stored, Worker,
@@ -162,9 +162,27 @@ fn weather(draw: &mut Draw, keys: u64) -> Weather {
     Weather { boards: 5 + draw.below(3) as u16, keys, loss: 0.02, lives: true }
 }
 
-/// Lets a run take `times` as long.
+/// Returns the events without the verdict on those of the last moments. Nodes end one after the
+/// other, and a dead board is not missing any more when its node has ended. A packet that a readout
+/// keeps until its source's next one, after a restart, may have another place in its event.
+fn settled(mut events: Vec<Event>) -> Vec<Event> {
+    let last = events.iter().map(|event| (event.generation, event.key)).max().unwrap_or_default();
+    for event in &mut events {
+        event.packets.sort();
+        if event.generation == last.0 && event.key + 12 > last.1 {
+            (event.status, event.missing) = (EventStatus::Complete, String::new());
+        }
+    }
+    events.sort();
+    events
+}
+
+/// Lets a run take `times` as long; the packets of one key stay together.
 fn stretch(packets: &mut [Packet], times: u64) {
-    packets.iter_mut().for_each(|packet| packet.at = BEGIN + (packet.at - BEGIN) * times);
+    for packet in packets {
+        let since = packet.at - BEGIN;
+        packet.at = BEGIN + since / MS * MS * times + since % MS;
+    }
 }
 
 /// Lets keys begin anew after this many, with a pause before.
@@ -191,7 +209,11 @@ fn fragments_are_late_after_an_outage_of_the_brokers() {
             let mut log = log_of(&read_out(&packets, partitions, back), partitions);
             let builder = BuilderConfig { bytes_open_max: 1 << 20, ..config() };
             let found = build(&mut log, &builder, &mut draw, 0.0005);
-            assert_same(&found, &one, &format!("round {round}, {partitions} partitions"));
+            assert_same(
+                &settled(found),
+                &settled(one.clone()),
+                &format!("round {round}, {partitions} partitions"),
+            );
         }
     }
 }
@@ -234,7 +256,7 @@ fn spills_and_restarts_on_two_machines_give_other_events() {
         for back in [[BEGIN; 2], back] {
             let mut log = log_of(&read_out(&packets, 2, back), 2);
             let found = build(&mut log, &config(), &mut draw, 0.0);
-            assert_same(&found, &one, &format!("round {round}"));
+            assert_same(&settled(found), &settled(one.clone()), &format!("round {round}"));
         }
     }
 }
