@@ -50,6 +50,11 @@ pub enum CtlRequest {
         /// The number
         number: u64,
     },
+    /// End a run that cannot be built to its end, with all its nodes; of a cluster
+    Abandon {
+        /// The run's number
+        run: u64,
+    },
     /// End the part of a readout node that died and will not come back; of a cluster
     End {
         /// The node's name

@@ -193,7 +193,7 @@ fn build(log: &mut MemoryLog) -> Result<u64, Failure> {
     for partition in 0..log.partitions() {
         let mut builder = PartitionBuilder::new(1, 1, config());
         while let Some(record) = log.read(partition, builder.next_offset())? {
-            if let Some(batch) = builder.take(record.offset, &record.bytes) {
+            for batch in builder.take(record.offset, &record.bytes) {
                 events += batch.events.events.len() as u64;
             }
         }

@@ -69,6 +69,19 @@ pub enum TopicError {
         /// The addresses.
         brokers: String,
     },
+    /// The brokers have no cluster of this name.
+    #[error(
+        "there is no cluster {cluster} at {brokers} (found: {found}); correct the name, or start \
+        its nodes with `fluxline run EXPERIMENT --node NODE`"
+    )]
+    NoCluster {
+        /// The cluster.
+        cluster: String,
+        /// The addresses.
+        brokers: String,
+        /// The clusters that exist.
+        found: String,
+    },
     /// The broker does not let the user see it.
     #[error("topic `{topic}` at {brokers} cannot be used ({reason}); check the user's rights")]
     Refused {

@@ -179,6 +179,25 @@ fn a_run_begins_when_all_have_joined_and_ends_with_its_last_partition() {
 }
 
 #[test]
+fn a_run_that_cannot_be_built_stays_open() {
+    let mut state = ControlState::default();
+    apply(&mut state, &ControlRecord::Join(join("r1", 1)));
+    apply(&mut state, &ControlRecord::Join(join("r2", 2)));
+    assert!(!apply(&mut state, &ControlRecord::Abandon { run: 1 }), "no run goes on");
+    assert!(apply_begin(&mut state));
+    assert!(apply(&mut state, &ControlRecord::Built { run: 1, partition: 0 }));
+    assert!(!apply(&mut state, &ControlRecord::Abandon { run: 2 }), "another run");
+    assert!(apply(&mut state, &ControlRecord::Abandon { run: 1 }));
+    assert!(state.open_run().is_none() && state.members().next().is_none());
+    let run = state.run(1).expect("a run");
+    assert!(run.abandoned && run.is_over() && run.built.len() == 1);
+    for late in [ControlRecord::Abandon { run: 1 }, ControlRecord::Built { run: 1, partition: 1 }] {
+        assert!(!apply(&mut state, &late), "the run has ended");
+    }
+    assert!(!apply_begin(&mut state), "the nodes of an abandoned run end with it");
+}
+
+#[test]
 fn a_process_that_may_not_take_part_is_refused_with_the_reason() {
     let mut state = ControlState::default();
     let fast = Join { at_ns: 5_000_000_000 + 3_600_000_000_000, ..join("r1", 1) };

@@ -129,6 +129,8 @@ const INFORMATIVE: &[&str] = &[
     "/late_filtered",
     "/batches",
     "/node",
+    "/left_out",
+    "/clock_set_ms",
 ];
 
 /// Returns the paths of all numbers in a document.
@@ -179,6 +181,28 @@ fn a_changed_number_in_any_block_of_the_end_is_found() {
         }
     }
     assert!(changed > 60, "{changed}");
+}
+
+#[test]
+fn an_abandoned_run_counts_as_complete() {
+    let seed = test_seed!(66);
+    let weather = Weather { boards: 4, keys: 60, loss: 0.0, lives: false };
+    let mut sim = Sim::new(2, CALM, seed);
+    for packet in packets(&mut Draw::new(seed), weather) {
+        sim.take(&packet);
+        sim.pass_time(packet.at);
+    }
+    let mut observed = sim.observed();
+    observed.abandoned = true;
+    let ledger = ClusterLedger::of(&observed);
+    let ClusterVerdict::LookNeeded(sentence) = ledger.verdict() else { panic!("complete") };
+    assert!(sentence.contains("was abandoned before partitions 0, 1 were built"), "{sentence}");
+    assert!(!sentence.contains(": 0 packets"), "{sentence}");
+    assert!(ledger.table().contains(": abandoned;"), "{}", ledger.table());
+    // A request that comes after the last batch changes nothing.
+    let mut observed = run(seed, 0, CALM).observed();
+    observed.abandoned = true;
+    assert_eq!(ClusterLedger::of(&observed).verdict(), ClusterVerdict::Complete);
 }
 
 #[test]

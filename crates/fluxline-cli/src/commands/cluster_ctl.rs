@@ -42,6 +42,7 @@ fn requested(
         CtlRequest::Note { text } => ClusterCommand::Note(text.clone()),
         CtlRequest::Shot { number } => ClusterCommand::Shot(*number),
         CtlRequest::End { node } => ClusterCommand::End(node.clone()),
+        CtlRequest::Abandon { run } => ClusterCommand::Abandon(*run),
         CtlRequest::Pause => ClusterCommand::Pause,
         CtlRequest::Resume => ClusterCommand::Resume,
     }))
@@ -84,16 +85,19 @@ mod status {
 
     /// Time for the brokers to show everything.
     const READ_WITHIN: Duration = Duration::from_secs(30);
+    /// The words of nodes that need no further look.
+    const ALIVE: [&str; 3] = ["alive", "ended", "failed"];
     /// Time between two looks at the nodes' blocks.
     const LOOK: Duration = Duration::from_millis(500);
 
     /// Prints the state of a cluster: its run and its nodes.
     pub fn show(settings: &Settings, address: &ClusterAddress, json: bool) -> Result<(), Failure> {
-        let control = ControlLog::open(settings, &address.cluster)
+        let mut control = ControlLog::open_of(settings, &address.cluster)
             .map_err(|error| Failure::link(format_args!("{error}.")))?;
-        let state = control.state();
-        let lives = lives_of(settings, address, state);
-        let document = document(&address.cluster, state, &lives);
+        let lives = lives_of(settings, address, control.state());
+        // The run may have ended while the nodes were watched.
+        control.read(LOOK);
+        let document = document(&address.cluster, control.state(), &lives);
         match json {
             true => super::super::print_json(&document),
             false => print(&document),
@@ -110,9 +114,12 @@ mod status {
         let Some(run) = state.open_run() else { return Vec::new() };
         let reader =
             LedgerReader::open(settings, &address.cluster, Some(run.number()), READ_WITHIN);
-        let Ok(mut reader) = reader else { return Vec::new() };
+        let Ok(mut reader) = reader else {
+            return state.members().map(|member| (member.incarnation, "not known")).collect();
+        };
         let first: Vec<(u64, u64)> = signs(&reader).iter().map(|its| (its.0, its.1)).collect();
         let began = Instant::now();
+        let mut was_seen = true;
         loop {
             let now = signs(&reader);
             let word = |(incarnation, sequence, node_state): (u64, u64, NodeState)| {
@@ -120,6 +127,7 @@ mod status {
                 let word = match node_state {
                     NodeState::Ended => "ended",
                     NodeState::Failed => "failed",
+                    _ if is_old && !was_seen => "not known",
                     _ if is_old => "dead",
                     _ => "alive",
                 };
@@ -127,11 +135,13 @@ mod status {
             };
             let words: Vec<_> = now.into_iter().map(word).collect();
             let are_alive = state.members().all(|member| {
-                words.iter().any(|its| its.0 == member.incarnation && its.1 != "dead")
+                words.iter().any(|its| its.0 == member.incarnation && ALIVE.contains(&its.1))
             });
-            if are_alive || began.elapsed() > DEAD_AFTER || reader.look(LOOK).is_err() {
+            if are_alive || began.elapsed() > DEAD_AFTER || !was_seen {
                 return words;
             }
+            // While no broker answers, nobody counts as dead.
+            was_seen = reader.look(LOOK).is_ok();
         }
     }
 

@@ -70,7 +70,7 @@ fn watch(reader: &mut LedgerReader, json: bool) {
     let clears = !json && std::io::stdout().is_terminal();
     loop {
         let ledger = reader.ledger();
-        if ledger.is_over() {
+        if ledger.is_over() || ledger.abandoned {
             return;
         }
         if json {

@@ -26,10 +26,14 @@ pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
             file.display()
         )));
     }
-    if let CtlRequest::End { node } = &arguments.request {
+    let of_cluster = match &arguments.request {
+        CtlRequest::End { node } => Some(format!("end {node}")),
+        CtlRequest::Abandon { run } => Some(format!("abandon {run}")),
+        _ => None,
+    };
+    if let Some(request) = of_cluster {
         return Err(Failure::input(format_args!(
-            "`end {node}` is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER end \
-             {node}`."
+            "`{request}` is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER {request}`."
         )));
     }
     let url = match (&arguments.url, &arguments.run) {
@@ -57,7 +61,7 @@ pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
 fn request(request: &CtlRequest) -> Option<Value> {
     let command = |name: &str| Some(json!({ "command": name }));
     match request {
-        CtlRequest::Status | CtlRequest::End { .. } => None,
+        CtlRequest::Status | CtlRequest::End { .. } | CtlRequest::Abandon { .. } => None,
         CtlRequest::Start => command("start"),
         CtlRequest::Pause => command("pause"),
         CtlRequest::Resume => command("resume"),

@@ -35,6 +35,14 @@ pub fn gather(arguments: &GatherArguments, json: bool) -> Result<Ending, Failure
             into.display()
         ))
     });
+    let abandoned = committed.abandoned.then(|| {
+        Failure::look(format_args!(
+            "run {} was abandoned before all its events were built; {} has those that were.",
+            committed.commits.run,
+            into.display()
+        ))
+    });
+    let refused = refused.or(abandoned);
     let document = serde_json::json!({
         "status": crate::failure::status_of(refused.as_ref()),
         "sentence": refused.as_ref().map(|refused| &refused.message),

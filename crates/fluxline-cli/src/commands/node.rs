@@ -190,6 +190,7 @@ mod report {
             NodeError::Topic(_) | NodeError::Away(_) => Failure::link(sentence),
             NodeError::Build(WorkError::Output { .. }) => Failure::recording(sentence),
             NodeError::RecordsRefused { .. }
+            | NodeError::Abandoned { .. }
             | NodeError::Build(WorkError::Log(LogError::Hole { .. })) => Failure::look(sentence),
             _ => Failure::failed(sentence),
         }

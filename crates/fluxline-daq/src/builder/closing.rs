@@ -110,6 +110,9 @@ impl Builder {
             }
         }
         self.scratch.sources = without;
+        // By label: the numbers of sources depend on who came first.
+        let label = |its: &Lacking| self.members.label(its.source);
+        lacking.sort_by(|one, other| label(one).cmp(label(other)));
     }
 
     /// Returns the reason why an event at `position` lacks a source that has nothing in it; `None`

@@ -14,6 +14,9 @@ use crate::times::Times;
 struct Input {
     /// Everything that arrived before this time was taken.
     clock: Moment,
+    /// Everything that arrived before this time was taken, of an input that is followed by its
+    /// marks; silence is measured on it.
+    mark: Option<Moment>,
     has_unread: bool,
     ended: bool,
     /// Events wait for it until it has passed them.
@@ -72,9 +75,10 @@ impl Inputs {
         of.clock
     }
 
-    /// Moves the clocks of inputs without unread packets to `now`.
+    /// Moves the clocks of inputs without unread packets to `now`. Marks alone move the clock of an
+    /// input that has them.
     pub(super) fn pass(&mut self, now: Moment) {
-        for of in self.list.iter_mut().filter(|of| !of.has_unread) {
+        for of in self.list.iter_mut().filter(|of| !of.has_unread && of.mark.is_none()) {
             of.clock = of.clock.max(now);
         }
     }
@@ -82,6 +86,18 @@ impl Inputs {
     /// Records whether packets of `input` wait to be taken.
     pub(super) fn note_backlog(&mut self, input: u16, has_unread: bool) {
         self.get(input).has_unread = has_unread;
+    }
+
+    /// Records that everything that arrived by `input` before `mark` was taken.
+    pub(super) fn mark(&mut self, input: u16, mark: Moment) {
+        let of = self.get(input);
+        of.mark = of.mark.max(Some(mark));
+        of.clock = of.clock.max(mark);
+    }
+
+    /// Lets the time of the run move the clock of `input` again.
+    pub(super) fn unmark(&mut self, input: u16) {
+        self.get(input).mark = None;
     }
 
     /// Ends `input`, which gives no more packets.
@@ -172,8 +188,8 @@ impl Inputs {
     /// `arrival`.
     #[inline]
     pub(super) fn silence(&self, input: u16, arrival: Moment) -> Span {
-        let clock = self.list.get(usize::from(input)).map_or(arrival, |of| of.clock);
-        clock.since(arrival)
+        let of = self.list.get(usize::from(input));
+        of.map_or(arrival, |of| of.mark.unwrap_or(of.clock)).since(arrival)
     }
 
     #[inline]

@@ -151,6 +151,11 @@ impl Line {
         self.gaps.lost_at(position)
     }
 
+    /// Ends the counter: the packets that it lacks cannot come any more.
+    pub(super) fn end(&mut self) {
+        self.gaps.expire(Moment::from_ns(u64::MAX), Span::ZERO);
+    }
+
     /// Forgets losses before `horizon`.
     pub(super) fn forget_before(&mut self, horizon: Position) {
         self.gaps.forget_before(horizon);

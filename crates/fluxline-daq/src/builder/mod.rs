@@ -27,6 +27,7 @@ mod lacking;
 mod lanes;
 mod late;
 mod line;
+mod marks;
 mod members;
 mod near;
 mod position;
@@ -239,22 +240,6 @@ impl Builder {
         self.inputs.note_backlog(input, has_unread);
     }
 
-    /// Ends input `input`: from now on no event waits for its sources.
-    pub fn end_input(&mut self, input: u16) {
-        self.inputs.end(input);
-        for number in 0..self.members.count() {
-            let seen = self
-                .members
-                .get(number)
-                .is_some_and(|its| its.input == input && its.state != SourceState::Unseen);
-            if seen {
-                self.members.set_state(number, SourceState::Ended);
-            }
-        }
-        self.open.blocker = None;
-        self.settle_by_time();
-    }
-
     /// Returns the next time at which [`Self::poll`] has work without a new packet: a time-out or a
     /// batch's age.
     #[must_use]
@@ -342,7 +327,7 @@ impl Builder {
 
     /// Returns the progress of input `input`: the lower position of its two newest packets.
     #[must_use]
-    pub(crate) fn position(&self, input: u16) -> Option<Position> {
+    pub fn position(&self, input: u16) -> Option<Position> {
         self.inputs.position(input)
     }
 

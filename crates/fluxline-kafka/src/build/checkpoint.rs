@@ -28,7 +28,7 @@ pub const CHECKPOINT_BYTES_MAX: usize = 2 << 30;
 pub struct Checkpoint {
     /// Number of the next batch.
     pub batch: u64,
-    /// Offset of the next record.
+    /// Offset of the first record that a builder needs to go on from it.
     pub offset: u64,
     /// The head, the state and the check sum.
     pub bytes: Arc<[u8]>,
@@ -44,7 +44,7 @@ impl PartitionBuilder {
     /// Returns the whole state; `None` when it is longer than [`CHECKPOINT_BYTES_MAX`].
     #[must_use]
     pub fn save(&self) -> Option<Checkpoint> {
-        let (batch, offset) = (self.next_batch(), self.next_offset());
+        let (batch, offset) = (self.next_batch(), self.needed_offset());
         let mut head = Vec::with_capacity(HEAD_BYTES);
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&VERSION.to_le_bytes());
@@ -86,7 +86,7 @@ impl PartitionBuilder {
         let (builder, rest): (PartitionBuilder, &[u8]) =
             postcard::take_from_bytes(state).map_err(|_| Refused::Damaged)?;
         let is_its = builder.run() == run
-            && (builder.next_batch(), builder.next_offset()) == (head.batch, head.offset);
+            && (builder.next_batch(), builder.needed_offset()) == (head.batch, head.offset);
         if !is_its || !rest.is_empty() {
             return Err(Refused::Damaged);
         }

@@ -104,7 +104,7 @@ impl CommitList {
             let (partition, batch) = (self.partition, commit.batch);
             return if is_same { Ok(()) } else { Err(LogError::Contradicts { partition, batch }) };
         }
-        let follows = self.commits.last().is_none_or(|last| last.covers < commit.covers);
+        let follows = self.commits.last().is_none_or(|last| last.covers <= commit.covers);
         match place == self.commits.len() as u64 && follows {
             true => self.commits.push(commit),
             false => self.foreign += 1,

@@ -36,6 +36,8 @@ pub struct Taken {
     pub records: u64,
     /// Packets that the node had put into these records, as the last one says.
     pub packets: u64,
+    /// Packets that came, and wait for packets of other nodes.
+    pub held: u64,
     /// Packets taken.
     pub taken: u64,
     /// Packets in missing records.
@@ -64,10 +66,16 @@ impl Taken {
         Some(missing)
     }
 
-    /// Notes that `count` packets were read from a record.
-    pub(super) fn read(&mut self, head: &RecordHead, count: u64) {
+    /// Notes that `count` packets of a record were taken.
+    pub(super) fn take(&mut self, count: u64) {
         self.taken += count;
-        let torn = u64::from(head.packets).saturating_sub(count);
-        self.torn = self.torn.saturating_add(torn);
+        self.held = self.held.saturating_sub(count);
+    }
+
+    /// Notes that a record of which `taken` packets were taken has no more.
+    pub(super) fn complete(&mut self, head: &RecordHead, taken: u64) {
+        let torn = u64::from(head.packets).saturating_sub(taken);
+        self.torn += torn;
+        self.held = self.held.saturating_sub(torn);
     }
 }

@@ -220,6 +220,7 @@ mod tests {
             mark: Moment::default(),
             changes: 0,
             is_end: false,
+            is_absence: false,
         };
         let record = writer.finish(&head);
         let (_, mut entries) = read_record(&record).expect("a record");

@@ -6,7 +6,7 @@
 //! transactional name for each partition: a builder that claims a partition ends the transactions
 //! of the one before, which can commit nothing any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -32,6 +32,10 @@ use crate::settings::Settings;
 const COMMIT_WITHIN: Duration = Duration::from_secs(30);
 /// Records at the end of a partition among which checkpoints are looked for first.
 const CHECKPOINT_RECORDS: u64 = 32;
+/// Most records that a reader passes over on the way to one that was read before.
+const SKIP_MAX: u64 = 1000;
+/// Most memory of records that were passed over \[byte\].
+const PASSED_BYTES_MAX: usize = 16 << 20;
 /// Wait for a record that is not there yet.
 const RECORD_WITHIN: Duration = Duration::from_millis(20);
 
@@ -46,6 +50,8 @@ pub struct KafkaLog {
     begins: Begins,
     producer: ThreadedProducer<Deliveries>,
     readers: BTreeMap<u32, Reader>,
+    /// Readers of records that were read before.
+    again: BTreeMap<u32, Reader>,
     owners: BTreeMap<u32, Owner>,
     /// The topic of events and its number of partitions, where it was opened.
     events: Option<(String, u32)>,
@@ -96,6 +102,41 @@ struct Reader {
     consumer: BaseConsumer,
     /// Offset of the record that it gives next.
     next: u64,
+    /// Records that were passed over on the way to another one, up to [`PASSED_BYTES_MAX`].
+    passed: VecDeque<Stored>,
+}
+
+impl Reader {
+    /// Returns the next record; `None`: it has not come yet.
+    fn poll(&mut self) -> Result<Option<Stored>, KafkaError> {
+        let Some(message) = self.consumer.poll(RECORD_WITHIN).transpose()? else { return Ok(None) };
+        let offset = message.offset() as u64;
+        self.next = offset + 1;
+        Ok(Some(Stored { offset, bytes: message.payload().unwrap_or_default().into() }))
+    }
+
+    /// Keeps a record that was passed over.
+    fn pass(&mut self, record: Stored) {
+        self.passed.push_back(record);
+        let mut bytes: usize = self.passed.iter().map(|record| record.bytes.len()).sum();
+        while bytes > PASSED_BYTES_MAX {
+            bytes -= self.passed.pop_front().map_or(bytes, |record| record.bytes.len());
+        }
+    }
+
+    /// Returns the record at `offset` or the first one behind; `None`: it has not come yet.
+    fn seek(&mut self, offset: u64) -> Result<Option<Stored>, KafkaError> {
+        if let Some(at) = self.passed.iter().position(|record| record.offset == offset) {
+            return Ok(self.passed.remove(at));
+        }
+        while let Some(record) = self.poll()? {
+            if record.offset >= offset {
+                return Ok(Some(record));
+            }
+            self.pass(record);
+        }
+        Ok(None)
+    }
 }
 
 /// The right to commit in one partition.
@@ -142,6 +183,7 @@ impl KafkaLog {
             begins: Begins::default(),
             producer,
             readers: BTreeMap::new(),
+            again: BTreeMap::new(),
             owners: BTreeMap::new(),
             events: None,
             sink: None,
@@ -233,24 +275,41 @@ impl KafkaLog {
     /// Returns the reader of a partition, placed at `offset`.
     fn reader(&mut self, partition: u32, offset: u64) -> Result<&mut Reader, KafkaError> {
         if self.readers.get(&partition).is_none_or(|reader| reader.next != offset) {
-            let consumer: BaseConsumer = consumer_config(&self.settings)
-                .set("group.id", "fluxline-builder")
-                .set("auto.offset.reset", "error")
-                .create()?;
-            let mut list = TopicPartitionList::new();
-            let start = Offset::Offset(offset as i64);
-            list.add_partition_offset(&self.records, partition as i32, start)?;
-            consumer.assign(&list)?;
-            self.readers.insert(partition, Reader { consumer, next: offset });
+            let reader = self.open_reader(partition, offset)?;
+            self.readers.insert(partition, reader);
         }
         self.readers.get_mut(&partition).ok_or(KafkaError::Canceled)
     }
 
+    /// Returns the reader of records that were read before, placed at `offset` or a little before.
+    fn reader_again(&mut self, partition: u32, offset: u64) -> Result<&mut Reader, KafkaError> {
+        let can_reach = |reader: &Reader| {
+            let has = |record: &Stored| record.offset == offset;
+            (reader.next..reader.next + SKIP_MAX).contains(&offset) || reader.passed.iter().any(has)
+        };
+        if !self.again.get(&partition).is_some_and(can_reach) {
+            let reader = self.open_reader(partition, offset)?;
+            self.again.insert(partition, reader);
+        }
+        self.again.get_mut(&partition).ok_or(KafkaError::Canceled)
+    }
+
+    fn open_reader(&self, partition: u32, offset: u64) -> Result<Reader, KafkaError> {
+        let consumer: BaseConsumer = consumer_config(&self.settings)
+            .set("group.id", "fluxline-builder")
+            .set("auto.offset.reset", "error")
+            .create()?;
+        let mut list = TopicPartitionList::new();
+        let start = Offset::Offset(offset as i64);
+        list.add_partition_offset(&self.records, partition as i32, start)?;
+        consumer.assign(&list)?;
+        Ok(Reader { consumer, next: offset, passed: VecDeque::new() })
+    }
+
     /// Returns the hole when the record at `offset` was removed.
-    fn hole(&self, partition: u32, offset: u64) -> Option<LogError> {
-        let reader = self.readers.get(&partition)?;
+    fn hole(&self, reader: Option<&Reader>, partition: u32, offset: u64) -> Option<LogError> {
         let marks =
-            reader.consumer.fetch_watermarks(&self.records, partition as i32, ANSWER_WITHIN);
+            reader?.consumer.fetch_watermarks(&self.records, partition as i32, ANSWER_WITHIN);
         let first = u64::try_from(marks.ok()?.0).ok()?;
         let missing = first.checked_sub(offset).filter(|missing| *missing > 0)?;
         Some(LogError::Hole { partition, first, missing })
@@ -349,19 +408,20 @@ impl Log for KafkaLog {
 
     fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
         let reader = self.reader(partition, offset).map_err(|error| away(&error))?;
-        let failed = match reader.consumer.poll(RECORD_WITHIN) {
-            None => return Ok(None),
-            Some(Ok(message)) => {
-                let offset = message.offset() as u64;
-                let bytes = message.payload().unwrap_or_default().into();
-                reader.next = offset + 1;
-                return Ok(Some(Stored { offset, bytes }));
-            }
-            Some(Err(error)) => error,
-        };
-        let hole = self.hole(partition, offset);
-        self.readers.remove(&partition);
-        Err(hole.unwrap_or_else(|| away(&failed)))
+        reader.poll().map_err(|error| {
+            let hole = self.hole(self.readers.get(&partition), partition, offset);
+            self.readers.remove(&partition);
+            hole.unwrap_or_else(|| away(&error))
+        })
+    }
+
+    fn read_again(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
+        let reader = self.reader_again(partition, offset).map_err(|error| away(&error))?;
+        reader.seek(offset).map_err(|error| {
+            let hole = self.hole(self.again.get(&partition), partition, offset);
+            self.again.remove(&partition);
+            hole.unwrap_or_else(|| away(&error))
+        })
     }
 
     fn claim(&mut self, partition: u32, _builder: &str) -> Result<Claim, LogError> {
@@ -389,6 +449,7 @@ impl Log for KafkaLog {
         }
         self.owners.insert(partition, owner);
         self.readers.remove(&partition);
+        self.again.remove(&partition);
         let checkpoints = found.into_iter().map(|its| its.checkpoint).collect();
         Ok(Claim { partition, epoch, checkpoints, committed })
     }

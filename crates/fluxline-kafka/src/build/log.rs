@@ -150,6 +150,13 @@ pub trait Log {
     /// Errors: [`LogError::Hole`] when the record at `offset` was removed.
     fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError>;
 
+    /// Returns the record at `offset`, which was read before.
+    ///
+    /// Errors: as [`Log::read`].
+    fn read_again(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
+        self.read(partition, offset)
+    }
+
     /// Takes a partition; the builder that had it before can commit no more.
     fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError>;
 

@@ -18,16 +18,19 @@ pub mod entry;
 pub mod files;
 pub mod filtered;
 mod followed;
+mod held;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
 pub mod node;
+mod packets;
 pub mod partition;
 mod refused;
 mod router;
 pub mod sink;
 mod sink_sums;
 pub mod topic;
+mod turn;
 pub mod worker;
 
 pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
@@ -36,7 +39,9 @@ pub use files::RunFolders;
 pub use filtered::{EventFilter, Filtered};
 pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, RecordTopic, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode};
-pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
+pub use partition::{
+    Advance, BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts,
+};
 pub use router::Router;
 pub use sink::{SinkOutput, SinkPlan};
 pub use sink_sums::SinkSums;

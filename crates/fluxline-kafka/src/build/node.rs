@@ -268,6 +268,16 @@ impl ReadoutNode {
         }
     }
 
+    /// Ends an input at `now`: it gives no more packets, and events do not wait for its sources.
+    pub fn end_input(&mut self, input: u16, now: Moment) {
+        let ToLog { lanes, followed, .. } = &mut self.to_log;
+        for (partition, lane) in lanes.iter_mut().enumerate() {
+            followed.write_all(partition, &mut lane.writer);
+            lane.writer.add(&Entry::InputEnd { input, time: now });
+        }
+        followed.clear();
+    }
+
     /// Ends the node: the last packets and an end mark go to every partition.
     pub fn finish(&mut self, now: Moment) {
         let ReadoutNode { readout, to_log, inputs, .. } = self;
@@ -293,7 +303,7 @@ impl ReadoutNode {
         self.to_log.followed.write_all(partition, &mut lane.writer);
         let packets = std::mem::take(&mut lane.packets);
         let (sequence, packets_before) = (lane.sequence, lane.packets_before);
-        let changes = self.changes;
+        let (changes, is_absence) = (self.changes, false);
         let head = RecordHead {
             run,
             node,
@@ -304,6 +314,7 @@ impl ReadoutNode {
             mark,
             changes,
             is_end,
+            is_absence,
         };
         lane.sequence += 1;
         lane.packets_before += u64::from(packets);

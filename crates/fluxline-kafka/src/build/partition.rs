@@ -3,25 +3,30 @@
 //! It is a pure function of the records in the partition: time comes from the marks in them, and
 //! batches are cut between records. So two builders that read the same records make the same
 //! batches, byte for byte, and a batch is known by its number.
+//!
+//! Packets are taken in the order of their times, whatever the order of the records: those of a
+//! node wait until every other node has come as far (`turn.rs`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use fluxline_core::{Datagram, Moment, SenderAddress, Span};
+use fluxline_core::Moment;
 use fluxline_daq::builder::{Builder, BuilderConfig};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::merge::Times;
-use fluxline_daq::readout::{Accepted, Counted};
 use fluxline_run::RunSource;
 use serde::{Deserialize, Serialize};
 
 use super::edge::{ENTRIES_MAX, Taken};
-use super::entry::{Entry, Passed, RecordHead, read_record};
+use super::entry::{RecordHead, read_record};
 use super::filtered::{EventFilter, Filtered};
+use super::held::Queue;
+use super::packets::SOURCES_MAX;
 use super::refused::Refused;
 
-/// Time without a mark, by the marks of the others, after which a node counts as dead. Its sources
-/// are then silent by the rules of a source that sends nothing.
-pub const NODE_DEAD_AFTER: Span = Span::from_ms(3000);
+/// Most records of all nodes that wait for another node. The node that is furthest behind is left
+/// out then.
+const HELD_RECORDS_MAX: usize = 1 << 20;
 
 /// Counts of the builder of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +49,8 @@ pub struct PartitionCounts {
     pub torn: u64,
     /// Records after every node had ended; they are in no event.
     pub after_end: u64,
+    /// Number of times that events went on without a node, because it was dead or too far behind.
+    pub left_out: u64,
 }
 
 /// A batch of closed events.
@@ -55,6 +62,17 @@ pub struct OutputBatch {
     pub covers: u64,
     /// The events.
     pub events: EventBatch,
+}
+
+/// The next thing to do for a builder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// A batch is due.
+    Batch(OutputBatch),
+    /// The record at this offset is needed again.
+    Again(u64),
+    /// The next record of the partition is needed.
+    Next,
 }
 
 /// A source as this builder numbers it.
@@ -74,40 +92,53 @@ pub struct BuiltSource {
 
 /// The state of a readout node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Node {
-    start: u32,
-    mark: Moment,
-    ended: bool,
+pub(super) struct Node {
+    /// The newest start of which a record came.
+    newest_start: u32,
+    /// Everything that the node received before has come.
+    pub(super) mark: Moment,
+    /// Its last record came.
+    pub(super) end_came: bool,
+    /// Events do not wait for it: it died, or is too far behind.
+    pub(super) left_out: bool,
     /// It reads files: its packets move its clock, and events wait for it.
-    reads_files: bool,
+    pub(super) reads_files: bool,
+    /// Records that wait for other nodes.
+    pub(super) queue: Queue,
+    /// The start whose packets are taken.
+    pub(super) start: u32,
+    /// All its packets were taken.
+    pub(super) ended: bool,
     /// Numbers of its sources here, by its own numbers.
-    sources: Vec<Option<u32>>,
+    pub(super) sources: Vec<Option<u32>>,
     /// Numbers of its inputs here, by its own numbers.
-    inputs: BTreeMap<u16, u16>,
+    pub(super) inputs: BTreeMap<u16, u16>,
 }
 
 /// The builder of one partition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PartitionBuilder {
-    run: u64,
+    pub(super) run: u64,
     nodes_expected: usize,
-    builder: Builder,
-    nodes: BTreeMap<u16, Node>,
+    pub(super) builder: Builder,
+    pub(super) nodes: BTreeMap<u16, Node>,
     /// Packets by node and start.
-    edges: BTreeMap<u64, Taken>,
-    sources: Vec<BuiltSource>,
-    inputs: u16,
-    now: Moment,
+    pub(super) edges: BTreeMap<u64, Taken>,
+    pub(super) sources: Vec<BuiltSource>,
+    pub(super) inputs: u16,
+    /// Memory of records that wait for other nodes \[byte\].
+    pub(super) held_bytes: u64,
+    pub(super) now: Moment,
     next_offset: u64,
     next_batch: u64,
     in_batches: InBatches,
     filtered: Filtered,
     /// Number of pauses and resumptions of the run, by the records: an odd number is a pause.
-    changes: u32,
+    pub(super) changes: u32,
     /// Packets of events that closed during a pause.
     counted_only: u64,
-    ended: bool,
-    counts: PartitionCounts,
+    pub(super) ended: bool,
+    pub(super) counts: PartitionCounts,
 }
 
 /// The batches that were cut.
@@ -131,10 +162,11 @@ impl PartitionBuilder {
             run,
             nodes_expected: nodes,
             builder: Builder::new(config),
-            nodes: BTreeMap::new(),
+            nodes: (0..nodes).map(|number| (number as u16, Node::default())).collect(),
             edges: BTreeMap::new(),
             sources: Vec::new(),
             inputs: 0,
+            held_bytes: 0,
             now: Moment::default(),
             next_offset: 0,
             next_batch: 0,
@@ -170,47 +202,58 @@ impl PartitionBuilder {
         self.inputs += 1;
     }
 
-    /// Takes the record at `offset`; returns a batch when one is due.
-    pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<OutputBatch> {
-        self.take_filtered(offset, bytes, &mut EventFilter::default())
+    /// Takes the record at `offset`; returns the batches that are due, of all events.
+    /// [`Self::advance`] does the same with a filter, and with records that must be read again.
+    pub fn take(&mut self, offset: u64, bytes: &Arc<[u8]>) -> Vec<OutputBatch> {
+        self.put(offset, bytes);
+        let mut batches = Vec::new();
+        while let Advance::Batch(batch) = self.advance(&mut EventFilter::default()) {
+            batches.push(batch);
+        }
+        batches
     }
 
-    /// Takes the record at `offset`; returns a batch of the events that the filter keeps when one
-    /// is due. It must be the same filter for all records of a run.
-    pub fn take_filtered(
-        &mut self,
-        offset: u64,
-        bytes: &[u8],
-        filter: &mut EventFilter,
-    ) -> Option<OutputBatch> {
+    /// Adds the record at `offset`. Call [`Self::advance`] until it has nothing to do, first.
+    pub fn put(&mut self, offset: u64, bytes: &Arc<[u8]>) {
         self.next_offset = offset + 1;
-        let Some((head, mut entries)) =
+        let Some((head, _)) =
             read_record(bytes).filter(|record| record.0.run == self.run && self.knows(&record.0))
         else {
             self.counts.foreign += 1;
-            return None;
+            return;
         };
+        if head.is_absence {
+            self.leave_out_dead(&head);
+            return;
+        }
         if !self.is_next(&head) {
-            return None;
+            return;
         }
         self.counts.records += 1;
-        let taken_before = self.counts.taken;
-        // Times of arrival alone move the clocks of inputs that have more to come.
-        entries.by_ref().for_each(|entry| self.apply(&head, &entry));
-        self.counts.torn += u64::from(!entries.is_at_end());
-        let taken = self.counts.taken - taken_before;
-        self.edge(&head).read(&head, taken);
-        self.pass_time(&head);
-        if self.all_nodes_ended() {
-            self.builder.finish(self.now);
-            self.ended = true;
+        self.edge(&head).held += u64::from(head.packets);
+        let keeps = self.held_bytes + bytes.len() as u64 <= self.held_bytes_max();
+        let Some(node) = self.nodes.get_mut(&head.node) else { return };
+        node.mark = node.mark.max(head.mark);
+        node.end_came |= head.is_end;
+        if std::mem::take(&mut node.left_out) {
+            let inputs = node.inputs.values();
+            inputs.for_each(|input| self.builder.mark_input(*input, Moment::default()));
         }
-        // Events that closed before a pause or a resumption have the purpose of that time.
-        let changes = head.changes > self.changes;
-        let is_due = self.ended || changes || self.builder.batch_is_due(self.now);
-        let batch = is_due.then(|| self.cut(filter)).flatten();
-        self.changes = self.changes.max(head.changes);
-        batch
+        self.held_bytes += node.queue.push(offset, bytes, keeps);
+        self.leave_out_slowest();
+    }
+
+    /// Gives the builder the record at `offset`, which it has asked for. Returns false if it is
+    /// another one.
+    pub fn supply(&mut self, offset: u64, bytes: &Arc<[u8]>) -> bool {
+        let is_it = self.nodes.values_mut().any(|node| node.queue.supply(offset, bytes));
+        self.held_bytes += if is_it { bytes.len() as u64 } else { 0 };
+        is_it
+    }
+
+    /// Returns the most memory of records that wait for other nodes \[byte\].
+    fn held_bytes_max(&self) -> u64 {
+        self.builder.config().bytes_open_max / 4
     }
 
     /// Returns true when all nodes have ended and the last batch was returned.
@@ -223,6 +266,14 @@ impl PartitionBuilder {
     #[must_use]
     pub fn next_offset(&self) -> u64 {
         self.next_offset
+    }
+
+    /// Returns the first offset of which the record is still needed: the next one, or one that must
+    /// be read again.
+    #[must_use]
+    pub fn needed_offset(&self) -> u64 {
+        let forgotten = self.nodes.values().filter_map(|node| node.queue.forgotten());
+        forgotten.chain([self.next_offset]).min().unwrap_or(self.next_offset)
     }
 
     /// Returns the number of the next batch.
@@ -260,12 +311,15 @@ impl PartitionBuilder {
         let count = self.sources.len() as u32;
         let is_known = |number: &u32| *number < count;
         let is_node_sound = |node: &Node| {
-            node.sources.len() <= SOURCES_MAX
+            node.queue.is_sound()
+                && node.sources.len() <= SOURCES_MAX
                 && node.sources.iter().flatten().all(is_known)
                 && node.inputs.values().all(|input| *input < self.inputs)
         };
+        self.held_bytes = self.nodes.values().map(|node| node.queue.bytes()).sum();
+        let are_nodes = self.nodes.keys().copied().map(usize::from).eq(0..nodes);
         let are_numbered = (0..).zip(&self.sources).all(|(number, its)| its.number == number);
-        match are_numbered && self.nodes.values().all(is_node_sound) {
+        match are_numbered && are_nodes && self.nodes.values().all(is_node_sound) {
             true => Ok(self),
             false => Err(Refused::Sources),
         }
@@ -320,13 +374,13 @@ impl PartitionBuilder {
 
     /// Returns true when every node has ended. A node that died does not end the run: its records
     /// may only be late. It ends when it was started again.
-    fn all_nodes_ended(&self) -> bool {
-        self.nodes.len() >= self.nodes_expected && self.nodes.values().all(|node| node.ended)
+    pub(super) fn all_nodes_ended(&self) -> bool {
+        self.nodes.values().all(|node| node.ended)
     }
 
     /// Returns the events that closed since the last batch and that the filter keeps, if there are
     /// any and the run is not paused.
-    fn cut(&mut self, filter: &mut EventFilter) -> Option<OutputBatch> {
+    pub(super) fn cut(&mut self, filter: &mut EventFilter) -> Option<OutputBatch> {
         let mut events = self.builder.take_batch(EventBatch::default());
         let new = self.sources.iter().skip(filter.known());
         let new = new.map(|source| RunSource {
@@ -353,12 +407,58 @@ impl PartitionBuilder {
         Some(OutputBatch { number, covers: self.next_offset, events })
     }
 
-    /// Returns false for a node and start beyond all that a run has.
-    fn knows(&self, head: &RecordHead) -> bool {
-        self.edges.len() < ENTRIES_MAX || self.edges.contains_key(&edge_key(head.node, head.start))
+    /// Returns the record by which a builder states that a node has died; `None`: the node has
+    /// ended, events go on without it already, or must wait for it.
+    #[must_use]
+    pub fn absence_of(&self, number: u16) -> Option<RecordHead> {
+        let node = self.nodes.get(&number)?;
+        let (run, start) = (self.run, node.newest_start);
+        let sequence = self.edges.get(&edge_key(number, start)).map_or(0, |edge| edge.records);
+        let head = RecordHead {
+            run,
+            node: number,
+            start,
+            sequence,
+            is_absence: true,
+            ..Default::default()
+        };
+        let waits = !(node.end_came || node.left_out || node.reads_files || self.ended);
+        waits.then_some(head)
     }
 
-    fn edge(&mut self, head: &RecordHead) -> &mut Taken {
+    /// Leaves a node out that a builder has found dead, unless it has sent a record since.
+    fn leave_out_dead(&mut self, head: &RecordHead) {
+        if self.absence_of(head.node) == Some(*head) {
+            self.leave_out(head.node);
+        }
+    }
+
+    /// Leaves out the node that is furthest behind, when too many records wait for it.
+    fn leave_out_slowest(&mut self) {
+        let held: usize = self.nodes.values().map(|node| node.queue.len()).sum();
+        let open = self.nodes.iter().filter(|(_, node)| node.holds_others() && !node.reads_files);
+        let slowest = open.min_by_key(|(_, node)| node.mark).map(|(number, _)| *number);
+        if let Some(number) = slowest.filter(|_| held > HELD_RECORDS_MAX) {
+            self.leave_out(number);
+        }
+    }
+
+    /// Lets events go on without a node: its sources become silent with the time of the run.
+    fn leave_out(&mut self, number: u16) {
+        let Some(node) = self.nodes.get_mut(&number) else { return };
+        node.left_out = true;
+        node.inputs.values().for_each(|input| self.builder.unmark_input(*input));
+        self.counts.left_out += 1;
+    }
+
+    /// Returns false for a node and start beyond all that a run has.
+    fn knows(&self, head: &RecordHead) -> bool {
+        usize::from(head.node) < self.nodes_expected
+            && (self.edges.len() < ENTRIES_MAX
+                || self.edges.contains_key(&edge_key(head.node, head.start)))
+    }
+
+    pub(super) fn edge(&mut self, head: &RecordHead) -> &mut Taken {
         let RecordHead { node, start, .. } = *head;
         let new = Taken { node, start, ..Taken::default() };
         self.edges.entry(edge_key(node, start)).or_insert(new)
@@ -378,132 +478,27 @@ impl PartitionBuilder {
             return false;
         }
         let node = self.nodes.entry(head.node).or_default();
-        if head.start < node.start {
+        if head.start < node.newest_start {
             self.counts.outdated += 1;
             self.edge(head).outdated += packets;
             return false;
         }
-        if head.start > node.start {
-            // A node that starts again numbers its sources and records anew.
-            let (inputs, reads_files) = (std::mem::take(&mut node.inputs), node.reads_files);
-            let mark = node.mark;
-            *node = Node { start: head.start, mark, inputs, reads_files, ..Node::default() };
+        if head.start > node.newest_start {
+            (node.newest_start, node.end_came) = (head.start, false);
         }
         self.counts.missing = self.counts.missing.saturating_add(missing);
         true
     }
-
-    fn apply(&mut self, head: &RecordHead, entry: &Entry<'_>) {
-        match entry {
-            Entry::Source { source, input, label, format } => {
-                let (node, label, format) = (head.node, (*label).into(), (*format).into());
-                let number = self.sources.len() as u32;
-                self.know(*source, BuiltSource { number, node, input: *input, label, format });
-            }
-            Entry::Packet { accepted, parsed, time, bytes } => {
-                let accepted = self.renumbered(head.node, accepted);
-                let datagram = datagram(bytes, *time);
-                self.now = self.now.max(*time);
-                self.counts.taken += 1;
-                self.builder.push(self.now, &accepted, &datagram, parsed);
-            }
-            Entry::Passed(passed) => self.follow(head.node, passed),
-        }
-    }
-
-    fn follow(&mut self, node: u16, passed: &Passed) {
-        let renumbered = self.renumbered(node, &passed.accepted);
-        let datagram = datagram(&[], passed.time);
-        self.now = self.now.max(passed.time);
-        let (now, builder) = (self.now, &mut self.builder);
-        passed.for_each(|accepted, parsed| {
-            let Accepted { source, input, .. } = renumbered;
-            let restarts = renumbered.counted.map_or(0, |counted| counted.restarts);
-            let counted = accepted.counted.map(|counted| Counted { restarts, ..counted });
-            let accepted = Accepted { source, input, counted, ..*accepted };
-            builder.pass(now, &accepted, &datagram, parsed);
-        });
-        self.counts.followed += u64::from(passed.count);
-    }
-
-    /// Gives a source of a node its number here. A source with the same label at the same node, as
-    /// after a new start of the node, keeps its number.
-    fn know(&mut self, at_node: u32, source: BuiltSource) -> u32 {
-        let is_it = |its: &&BuiltSource| its.node == source.node && its.label == source.label;
-        let known = self.sources.iter().find(is_it).map(|its| its.number);
-        let (number, node) = (known.unwrap_or(source.number), source.node);
-        if known.is_none() {
-            self.builder.name_source(number, &source.label);
-            self.sources.push(source);
-        }
-        let list = &mut self.nodes.entry(node).or_default().sources;
-        let place = at_node as usize;
-        if place >= list.len() && place < SOURCES_MAX {
-            list.resize(place + 1, None);
-        }
-        if let Some(of) = list.get_mut(place) {
-            *of = Some(number);
-        }
-        number
-    }
-
-    /// Returns the findings about a packet with the numbers of source and input here.
-    fn renumbered(&mut self, node: u16, accepted: &Accepted) -> Accepted {
-        let of = self.nodes.entry(node).or_default();
-        let known = of.sources.get(accepted.source as usize).copied().flatten();
-        // The record that names the source is missing: it is counted there.
-        let source = known.unwrap_or_else(|| {
-            let (number, input) = (self.sources.len() as u32, accepted.input);
-            let (label, format) = (format!("?{}", accepted.source), String::new());
-            self.know(accepted.source, BuiltSource { number, node, input, label, format })
-        });
-        let input = self.sources[source as usize].input;
-        let of = self.nodes.entry(node).or_default();
-        let next = self.inputs;
-        let input = *of.inputs.entry(input).or_insert(next);
-        self.inputs += u16::from(input == next);
-        // A node that started again follows the packet counters anew.
-        let starts = of.start << RESTARTS_BITS;
-        let counted = accepted.counted.map(|counted| Counted {
-            restarts: starts | (counted.restarts & ((1 << RESTARTS_BITS) - 1)),
-            ..counted
-        });
-        Accepted { source, input, counted, ..*accepted }
-    }
-
-    /// Moves the time to a node's mark.
-    fn pass_time(&mut self, head: &RecordHead) {
-        if let Some(node) = self.nodes.get_mut(&head.node) {
-            node.mark = node.mark.max(head.mark);
-            node.ended |= head.is_end;
-        }
-        self.now = self.now.max(head.mark);
-        let now = self.now;
-        for node in self.nodes.values() {
-            let is_behind = now.since(node.mark) < NODE_DEAD_AFTER && node.mark < now;
-            let waits = !node.ended && (node.reads_files || is_behind);
-            node.inputs.values().for_each(|input| self.builder.note_backlog(*input, waits));
-        }
-        if head.is_end {
-            let inputs = self.nodes.get(&head.node).map(|node| node.inputs.clone());
-            inputs.unwrap_or_default().values().for_each(|input| self.builder.end_input(*input));
-        }
-        self.builder.poll(now);
-    }
 }
 
-/// Bits of the number of restarts that count those of a packet counter; the rest has the starts of
-/// its node.
-const RESTARTS_BITS: u32 = 20;
-
-/// Most sources of a node.
-const SOURCES_MAX: usize = 1 << 16;
+impl Node {
+    /// Returns true while the packets of other nodes wait for its packets.
+    pub(super) fn holds_others(&self) -> bool {
+        !(self.end_came || self.left_out)
+    }
+}
 
 /// Returns the number under which the packets of a node and start are counted. It sorts by both.
 fn edge_key(node: u16, start: u32) -> u64 {
     (u64::from(node) << 32) | u64::from(start)
-}
-
-fn datagram(bytes: &[u8], time: Moment) -> Datagram<'_> {
-    Datagram { bytes, sender: SenderAddress::NONE, port: 0, time }
 }

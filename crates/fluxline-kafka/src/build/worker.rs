@@ -8,13 +8,16 @@
 //! take committed batches, each by its number, so no event is lost or doubled. Records for the
 //! topic of events become visible with the commit, in one transaction.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;
 
 use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
+use super::entry::{RecordHead, RecordWriter};
 use super::filtered::EventFilter;
 use super::log::{Claim, Commit, EventRecord, Log, LogError};
-use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
+use super::partition::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
 use super::sink_sums::SinkSums;
 
 /// The place that batches are written to.
@@ -116,7 +119,18 @@ pub struct Worker {
     stream: Vec<u8>,
     policy: CheckpointPolicy,
     since: SinceCheckpoint,
+    behind: Behind,
+    /// The records about dead nodes that this builder wrote.
+    stated: BTreeMap<u16, RecordHead>,
     notes: Vec<String>,
+}
+
+/// The work since the last record.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// Length of the record; 0: none was taken.
+    record_bytes: usize,
+    has_batch: bool,
 }
 
 /// The run that a builder works on.
@@ -162,6 +176,8 @@ impl Worker {
             stream: Vec::new(),
             policy: CheckpointPolicy::default(),
             since: SinceCheckpoint::default(),
+            behind: Behind::default(),
+            stated: BTreeMap::new(),
             notes: Vec::new(),
         };
         if !worker.resume(plan, &checkpoints) && !checkpoints.is_empty() {
@@ -213,7 +229,7 @@ impl Worker {
         inputs.iter().for_each(|(node, input)| self.builder.read_on_demand(*node, *input));
     }
 
-    /// Takes one record, and writes and commits the batch that it completes.
+    /// Takes one record, or writes and commits a batch that is due.
     ///
     /// Errors: [`WorkError`]; claim the partition again then, or leave it to another builder.
     pub fn step(
@@ -221,22 +237,55 @@ impl Worker {
         log: &mut impl Log,
         output: &mut (impl Output + ?Sized),
     ) -> Result<Step, WorkError> {
-        if self.builder.is_ended() {
-            return Ok(Step::Over);
-        }
-        let Some(record) = log.read(self.claim.partition, self.builder.next_offset())? else {
-            return Ok(Step::Idle);
-        };
-        let batch = self.builder.take_filtered(record.offset, &record.bytes, &mut self.filter);
+        let partition = self.claim.partition;
+        let advance = self.builder.advance(&mut self.filter);
         self.notes.extend(self.filter.take_notes());
-        if let Some(batch) = &batch {
-            self.put(log, output, batch)?;
+        match advance {
+            Advance::Batch(batch) => {
+                self.put(log, output, &batch)?;
+                self.behind.has_batch = true;
+                return Ok(Step::Worked);
+            }
+            Advance::Again(offset) => {
+                let Some(record) = log.read_again(partition, offset)? else {
+                    return Ok(Step::Idle);
+                };
+                if !self.builder.supply(offset, &record.bytes) {
+                    let (first, missing) = (record.offset.max(offset + 1), 1);
+                    return Err(LogError::Hole { partition, first, missing }.into());
+                }
+                return Ok(Step::Worked);
+            }
+            Advance::Next => {}
         }
-        self.save_when_due(log, record.bytes.len(), batch.is_some())?;
+        let Behind { record_bytes, has_batch } = std::mem::take(&mut self.behind);
+        if record_bytes > 0 {
+            self.save_when_due(log, record_bytes, has_batch)?;
+        }
         if self.builder.is_ended() {
             self.check_end()?;
+            return Ok(Step::Over);
         }
+        let Some(record) = log.read(partition, self.builder.next_offset())? else {
+            return Ok(Step::Idle);
+        };
+        self.builder.put(record.offset, &record.bytes);
+        self.behind.record_bytes = record.bytes.len();
         Ok(Step::Worked)
+    }
+
+    /// Lets events go on without these readout nodes, which have died. Every builder that reads the
+    /// record does it at the same place; a node that comes back is waited for again.
+    ///
+    /// Errors: the log's.
+    pub fn leave_out(&mut self, log: &mut impl Log, dead: &BTreeSet<u16>) -> Result<(), WorkError> {
+        for node in dead {
+            let Some(head) = self.builder.absence_of(*node) else { continue };
+            if self.stated.insert(*node, head) != Some(head) {
+                log.append(self.claim.partition, &RecordWriter::default().finish(&head))?;
+            }
+        }
+        Ok(())
     }
 
     /// Saves a checkpoint behind a record when one is due, and at the end of the run.

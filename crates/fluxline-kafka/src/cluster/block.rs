@@ -109,6 +109,9 @@ pub struct ReadoutBlock {
     pub counters: ReadoutCounters,
     /// Packets handed over, one entry for each partition.
     pub deliveries: Vec<Delivery>,
+    /// The time by which the clock of its machine was set since the start \[ms\]; the times of
+    /// packets do not follow it.
+    pub clock_set_ms: i64,
 }
 
 /// The counts of a builder.
@@ -194,6 +197,8 @@ fluxline_core::counters! {
         records_torn [Sum "record"] "Records of which an entry could not be read"
             => "The readout node has another version of the program.";
         records_after_end [Sum "record"] "Records after every node had ended" => "";
+        left_out [Sum "time"] "Times that events went on without a readout, dead or far behind"
+            => "Start the readout again, or end its part with `fluxline ctl … end NODE`.";
         in_complete [Sum "packet"] "Packets in complete events" => "";
         in_incomplete [Sum "packet"] "Packets in incomplete events" => "";
         in_late [Sum "packet"] "Packets that came after their event was closed; recorded as late"

@@ -11,7 +11,7 @@ use fluxline_run::{builder_config, source_lines};
 use super::block::{BuilderBlock, NodeBlock, NodeState, PartitionBlock};
 use super::control::RunRecord;
 use super::group::Group;
-use super::partition_thread::{Ended, PartitionThread, Task};
+use super::partition_thread::{DeadReadouts, Ended, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
 use super::sink_task::SinkTask;
@@ -79,11 +79,13 @@ impl Part {
     fn work(&mut self, session: &mut Session) -> Result<(), NodeError> {
         loop {
             session.poll(LOOK)?;
+            session.check_run(self.run)?;
             let is_over = session.state().run(self.run).is_some_and(RunRecord::is_over);
             if is_over || session.stop.is_over() {
                 return Ok(());
             }
             self.follow_group();
+            self.task.dead.set(session.dead_readouts());
             self.say_notes(session);
             self.collect(session)?;
             let (run, counts) = (self.run, self.counts());
@@ -238,5 +240,6 @@ fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Resul
         inputs: lines,
         sink,
         experiment: serde_json::to_value(experiment).unwrap_or_default(),
+        dead: DeadReadouts::default(),
     })
 }

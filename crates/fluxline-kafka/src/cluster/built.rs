@@ -78,11 +78,14 @@ pub(super) fn built_of(observed: &Observed) -> BTreeMap<u32, PartitionRow> {
 
 /// Keeps the one of two builders of a partition that has come further.
 fn choose(best: &mut PartitionRow, row: PartitionRow) {
-    let reached = |row: &PartitionRow| (row.block.next_offset, row.block.ended);
+    // Packets of the last record may not all be taken yet.
+    let reached = |row: &PartitionRow| {
+        let counters = &row.block.counters;
+        (row.block.next_offset, row.block.ended, counters.taken, counters.batches)
+    };
     if reached(&row) == reached(best) {
         let (a, b) = (&row.block.counters, &best.block.counters);
-        let is_same = (a.taken, a.in_batches, a.batches) == (b.taken, b.in_batches, b.batches);
-        if !is_same || row.block.taken != best.block.taken {
+        if a.in_batches != b.in_batches || row.block.taken != best.block.taken {
             best.other = Some((row.builder.clone(), row.block.counters.taken));
         }
         if row.is_alive && !best.is_alive {

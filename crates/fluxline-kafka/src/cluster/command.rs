@@ -36,6 +36,8 @@ pub enum ClusterCommand {
     Note(String),
     /// Ends a readout node that will not come back.
     End(String),
+    /// Ends a run that cannot be built to its end.
+    Abandon(u64),
 }
 
 /// The reason why a request was not carried out.
@@ -60,7 +62,7 @@ pub fn command(
     address: &ClusterAddress,
     command: &ClusterCommand,
 ) -> Result<String, CommandError> {
-    let mut control = ControlLog::open(settings, &address.cluster)?;
+    let mut control = ControlLog::open_of(settings, &address.cluster)?;
     if *command == ClusterCommand::Start {
         return start(settings, address, &mut control);
     }
@@ -87,6 +89,18 @@ pub fn command(
             Ok(format!("run {number} has shot number {shot}"))
         }
         ClusterCommand::Note(text) => note(&mut control, number, text),
+        ClusterCommand::Abandon(wanted) if *wanted != number => {
+            let sentence = format!("run {wanted} does not go on: run {number} does");
+            Err(CommandError::Refused(sentence))
+        }
+        ClusterCommand::Abandon(_) => {
+            control.append(&ControlRecord::Abandon { run: number })?;
+            Ok(format!(
+                "run {number} is abandoned: all its nodes end; `fluxline inspect kafka://{}/{cluster} \
+                 --run {number}` shows the packets that are in no event",
+                address.brokers
+            ))
+        }
         ClusterCommand::End(node) => end_node(settings, address, &mut control, &run, node),
     }
 }
@@ -187,6 +201,7 @@ fn end_node(
             mark: Moment::default(),
             changes: run.pauses.len() as u32,
             is_end: true,
+            is_absence: false,
         };
         log.append(partition, &RecordWriter::default().finish(&head))?;
     }

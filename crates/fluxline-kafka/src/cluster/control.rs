@@ -56,6 +56,8 @@ pub struct RunRecord {
     pub notes: Vec<(u64, String)>,
     /// Partitions whose batches are all committed.
     pub built: BTreeSet<u32>,
+    /// An operator abandoned it: it ends, although partitions are not built.
+    pub abandoned: bool,
 }
 
 /// A readout node in a run.
@@ -154,10 +156,10 @@ impl RunRecord {
         self.begin.fragments.len() as u32
     }
 
-    /// Returns true when all batches of all partitions are committed.
+    /// Returns true when all batches of all partitions are committed, or the run was abandoned.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.built.len() == self.begin.fragments.len()
+        self.abandoned || self.built.len() == self.begin.fragments.len()
     }
 
     /// Returns true while the builders count events and record none.
@@ -398,6 +400,11 @@ impl ControlState {
                 };
                 readout.start += 1;
                 readout.ended = true;
+                true
+            }
+            ControlRecord::Abandon { run: number } if is_this(number) => {
+                run.abandoned = true;
+                self.end_run();
                 true
             }
             ControlRecord::Built { run: number, partition } if is_this(number) => {

@@ -12,11 +12,31 @@ use super::control::ControlState;
 use super::record::ControlRecord;
 use crate::build::LogError;
 use crate::build::deliveries::Deliveries;
-use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::settings::Settings;
 
 /// Time for the brokers to take a record, and for the first read.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Most names in a sentence.
+const NAMES_MAX: usize = 8;
+
+/// Returns the error of a topic that is missing as one that names the clusters which exist.
+pub(super) fn name_clusters(settings: &Settings, cluster: &str, error: TopicError) -> TopicError {
+    if !matches!(error, TopicError::Missing { .. }) {
+        return error;
+    }
+    let client: Result<BaseConsumer, KafkaError> = config(settings).create();
+    let Ok(metadata) = client.and_then(|client| client.fetch_metadata(None, ANSWER_WITHIN)) else {
+        return error;
+    };
+    let names = metadata.topics().iter().filter_map(|topic| topic.name().strip_suffix(".control"));
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.truncate(NAMES_MAX);
+    let found = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    TopicError::NoCluster { cluster: cluster.to_owned(), brokers: settings.brokers.clone(), found }
+}
 
 /// The control topic of a cluster.
 pub struct ControlLog {
@@ -65,6 +85,13 @@ impl ControlLog {
             }
         }
         Ok(log)
+    }
+
+    /// Opens the control topic of a cluster that exists.
+    ///
+    /// Errors: [`TopicError`]; [`TopicError::NoCluster`] names the clusters that exist.
+    pub fn open_of(settings: &Settings, cluster: &str) -> Result<ControlLog, TopicError> {
+        ControlLog::open(settings, cluster).map_err(|error| name_clusters(settings, cluster, error))
     }
 
     /// Returns the state of the cluster.

@@ -37,6 +37,7 @@ impl ReadoutBlock {
                 ..ReadoutCounters::default()
             },
             deliveries,
+            clock_set_ms: 0,
         }
     }
 }
@@ -76,6 +77,7 @@ impl PartitionBlock {
                 records_missing: counts.missing,
                 records_torn: counts.torn,
                 records_after_end: counts.after_end,
+                left_out: counts.left_out,
                 in_complete: places.in_complete,
                 in_incomplete: places.in_incomplete,
                 in_late: places.in_late,

@@ -31,7 +31,7 @@ impl ClusterLedger {
         json!({
             "cluster": self.cluster,
             "run": self.run,
-            "state": if self.is_over() { "ended" } else { "running" },
+            "state": self.state(),
             "received": self.received(),
             "in_flight": self.sum_of(Fate::InFlight),
             "lost": self.sum_of(Fate::Lost),

@@ -174,9 +174,11 @@ fn readout_laws(row: &NodeRow) -> Vec<LawResult> {
 
 fn edge_laws(name: &str, edge: &Edge) -> Vec<LawResult> {
     let mut laws = vec![LawResult {
-        name: format!("{name}: arrived = taken + missing + torn + outdated + after the end"),
+        name: format!(
+            "{name}: arrived = taken + waiting + missing + torn + outdated + after the end"
+        ),
         left: edge.taken.packets,
-        right: edge.taken.taken.saturating_add(edge.set_aside()),
+        right: edge.taken.taken.saturating_add(edge.taken.held).saturating_add(edge.set_aside()),
     }];
     if edge.is_final {
         laws.push(LawResult {

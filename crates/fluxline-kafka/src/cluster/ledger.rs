@@ -33,6 +33,8 @@ pub struct ClusterLedger {
     pub committed: BatchSums,
     /// Records of somebody else in the topics of blocks and commits.
     pub foreign: u64,
+    /// An operator abandoned the run: it has ended, and was not built to its end.
+    pub abandoned: bool,
     /// Ends of received data that the experiment accepts.
     pub accept: Vec<String>,
 }
@@ -69,17 +71,21 @@ impl ClusterLedger {
         let most = deliveries.map(|readout| readout.deliveries.len() as u32).max().unwrap_or(0);
         let has_block = |name: &&String| nodes.iter().any(|row| row.seen.block.node == **name);
         let silent = observed.readouts.iter().filter(|name| !has_block(name)).cloned().collect();
+        let partitions = observed.partitions.max(most);
+        let of_run = |partition| built.get(&partition).is_some_and(PartitionRow::is_over);
+        let is_built = partitions > 0 && (0..partitions).all(of_run);
         let newest = observed.blocks.iter().max_by_key(|seen| seen.block.incarnation);
         ClusterLedger {
             cluster: observed.cluster.clone(),
             run: observed.run,
-            partitions: observed.partitions.max(most),
+            partitions,
             edges: edges_of(observed, &built),
             silent,
             nodes,
             built,
             committed,
             foreign: observed.foreign,
+            abandoned: observed.abandoned && !is_built,
             accept: newest.map_or(Vec::new(), |seen| seen.block.accept.clone()),
         }
     }

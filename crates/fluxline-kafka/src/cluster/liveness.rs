@@ -8,6 +8,9 @@ use fluxline_core::{Moment, Span};
 
 /// Time without a block after which a node counts as dead.
 pub const SILENCE_MAX: Span = Span::from_ms(3000);
+/// Time without a block after which events go on without a readout node. It is longer, so that
+/// every node has time to reach brokers that were away.
+pub const LEFT_OUT_AFTER: Span = Span::from_ms(10_000);
 
 /// A process that should publish blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ struct Watched {
     since: Moment,
     is_dead: bool,
     is_final: bool,
+    /// Time without a block at the last look.
+    silence: Span,
 }
 
 /// Watches the processes of a run.
@@ -61,13 +66,20 @@ impl Liveness {
         let mut changes = Vec::new();
         for Expected { incarnation, ended } in expected.iter().copied() {
             let sign = signs.iter().find(|sign| sign.incarnation == incarnation);
-            let new = Watched { sequence: None, since: now, is_dead: false, is_final: false };
+            let new = Watched {
+                sequence: None,
+                since: now,
+                is_dead: false,
+                is_final: false,
+                silence: Span::ZERO,
+            };
             let its = self.watched.entry(incarnation).or_insert(new);
             let sequence = sign.map(|sign| sign.sequence);
             its.is_final = ended || sign.is_some_and(|sign| sign.is_final);
             if sequence > its.sequence {
                 (its.sequence, its.since) = (sequence, now);
             }
+            its.silence = if its.is_final { Span::ZERO } else { now.since(its.since) };
             let is_dead = !its.is_final && now.since(its.since) >= SILENCE_MAX;
             let was_dead = std::mem::replace(&mut its.is_dead, is_dead);
             // A dead node that an operator has ended does not come back.
@@ -80,9 +92,18 @@ impl Liveness {
 
     /// Forgets the silence so far: the observer could not see anything until `now`.
     pub fn was_blind(&mut self, now: Moment) {
-        for its in self.watched.values_mut().filter(|its| !its.is_dead) {
-            its.since = now;
+        for its in self.watched.values_mut() {
+            its.silence = Span::ZERO;
+            if !its.is_dead {
+                its.since = now;
+            }
         }
+    }
+
+    /// Returns the processes that had been silent for `span` at the last look.
+    pub fn silent(&self, span: Span) -> impl Iterator<Item = u64> + '_ {
+        let is_it = move |its: &Watched| !its.is_final && its.silence >= span;
+        self.watched.iter().filter(move |of| is_it(of.1)).map(|of| *of.0)
     }
 
     /// Returns true when a process is dead.

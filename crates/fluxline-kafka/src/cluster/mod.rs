@@ -39,6 +39,8 @@ pub mod record;
 pub mod session;
 #[cfg(feature = "client")]
 mod sink_task;
+#[cfg(feature = "client")]
+pub mod steady;
 mod table;
 #[cfg(feature = "client")]
 mod taker;

@@ -54,7 +54,7 @@ impl Committed {
         if commit.batch < self.total.batches {
             return true;
         }
-        if commit.batch > self.total.batches || commit.covers <= self.total.covers {
+        if commit.batch > self.total.batches || commit.covers < self.total.covers {
             return false;
         }
         self.recent.push_back(self.total);
@@ -110,6 +110,8 @@ pub struct Observed {
     pub commits: BTreeMap<u32, Committed>,
     /// Records in the topics of blocks and commits that are of somebody else.
     pub foreign: u64,
+    /// An operator abandoned the run.
+    pub abandoned: bool,
 }
 
 #[cfg(test)]

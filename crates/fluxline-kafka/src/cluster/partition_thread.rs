@@ -1,5 +1,6 @@
 //! A thread that builds one partition for as long as this process has it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,24 @@ pub struct Task {
     pub sink: Option<Arc<SinkTask>>,
     /// The experiment, without secrets.
     pub experiment: Value,
+    /// The readout nodes that have died.
+    pub dead: DeadReadouts,
+}
+
+/// The readout nodes that have died, by number; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct DeadReadouts(Arc<Mutex<BTreeSet<u16>>>);
+
+impl DeadReadouts {
+    /// Replaces the numbers.
+    pub fn set(&self, dead: BTreeSet<u16>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = dead;
+    }
+
+    /// Returns the numbers.
+    fn get(&self) -> BTreeSet<u16> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// Largest record of events \[byte\].
@@ -214,6 +233,9 @@ fn build(
                 None => true,
             };
             return Ok(if is_done { Ended::Built } else { Ended::Left });
+        }
+        if step == Step::Idle {
+            worker.leave_out(&mut log, &task.dead.get())?;
         }
         if published.elapsed() >= PUBLISH_EVERY {
             published = Instant::now();

@@ -1,15 +1,15 @@
 //! Watches the other nodes of a run in a thread of its own, by their blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fluxline::clock;
 
 use super::block::Role;
 use super::control::{ControlState, RunRecord};
-use super::liveness::{Expected, Liveness, Sign};
+use super::liveness::{Expected, LEFT_OUT_AFTER, Liveness, Sign};
 use super::record::Join;
 use super::watch::LedgerReader;
 use crate::settings::Settings;
@@ -18,6 +18,9 @@ use crate::settings::Settings;
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// A look that takes longer than this saw nothing meanwhile: the brokers were away.
+const BLIND_AFTER: Duration = Duration::from_secs(3);
 
 /// The blocks that were seen last.
 #[derive(Default)]
@@ -95,9 +98,22 @@ impl Peers {
     }
 }
 
+impl Peers {
+    /// Returns the numbers of the readout nodes of a run that events go on without.
+    #[must_use]
+    pub fn dead_readouts(&self, state: &ControlState) -> BTreeSet<u16> {
+        let Some(run) = state.open_run() else { return BTreeSet::new() };
+        let silent: BTreeSet<u64> = self.liveness.silent(LEFT_OUT_AFTER).collect();
+        let readouts = state.members().filter(|member| member.role == Role::Readout);
+        let dead = readouts.filter(|member| silent.contains(&member.incarnation));
+        dead.filter_map(|member| run.number_of(&member.node)).collect()
+    }
+}
+
 fn look_on(mut reader: LedgerReader, shared: &Mutex<Sight>, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
-        let is_blind = reader.look(LOOK).is_err();
+        let began = Instant::now();
+        let is_blind = reader.look(LOOK).is_err() || began.elapsed() > BLIND_AFTER;
         let signs = reader.observed().blocks.into_iter().map(|seen| Sign {
             incarnation: seen.block.incarnation,
             sequence: seen.block.sequence,
@@ -122,7 +138,8 @@ fn sentence(member: &Join, is_dead: bool, address: &str) -> String {
     match (role, is_dead) {
         (Role::Readout, true) => format!(
             "node `{node}` (process {pid} on {host}) has been silent for 3 s: start it again with \
-             the same command, or end its part of the run with `fluxline ctl {address} end {node}`"
+             the same command, or end its part of the run with `fluxline ctl {address} end {node}`; \
+             events wait for it for 10 s"
         ),
         (Role::Builder, true) => format!(
             "builder `{id}` (process {pid} on {host}) has been silent for 3 s: other builders take \

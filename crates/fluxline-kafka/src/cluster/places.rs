@@ -138,9 +138,10 @@ impl ClusterLedger {
         let sum = |of: fn(&Edge) -> u64| self.over_edges(of);
         let lost =
             |name, words, of, remedy| Place { remedy, ..place(name, words, Fate::Lost, sum(of)) };
-        let in_flight = sum(Edge::in_flight);
+        let (in_flight, held_back) = (sum(Edge::in_flight), sum(|edge| edge.taken.held));
         vec![
             place("in_log", "between readouts and builders", Fate::InFlight, in_flight),
+            place("held_back", "waiting for other readouts", Fate::InFlight, held_back),
             lost(
                 "not_in_log",
                 "handed over by a readout, not in the log",

@@ -103,7 +103,7 @@ impl Part {
 
     /// Reads out until the inputs end, the run is stopped, or the user stops the node.
     fn work(&mut self, session: &mut Session) -> Result<(), NodeError> {
-        let mut noted = 0;
+        let (mut noted, mut clock_set_ms) = (0, 0);
         while !self.inputs.is_finished() {
             if let Err(error) = session.poll(LOOK).and_then(|()| self.check(session)) {
                 self.inputs.stop();
@@ -112,6 +112,14 @@ impl Part {
             let notes = self.inputs.notes(noted);
             noted += notes.len();
             notes.iter().for_each(|note| session.say(&format!("note: {note}")));
+            let set_ms = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clock_set_ms;
+            if std::mem::replace(&mut clock_set_ms, set_ms) != set_ms {
+                session.say(&format!(
+                    "note: the clock of this machine was set by {:+.1} s since the start; the times \
+                     of packets keep the clock of the start",
+                    set_ms as f64 * 1e-3
+                ));
+            }
             self.publish(session);
         }
         Ok(())
@@ -119,6 +127,7 @@ impl Part {
 
     /// Follows the run's state.
     fn check(&self, session: &Session) -> Result<(), NodeError> {
+        session.check_run(self.run)?;
         let Some(run) = session.state().run(self.run) else { return Ok(()) };
         self.changes.store(run.pauses.len() as u32, Ordering::Relaxed);
         if run.stopped {
@@ -147,6 +156,7 @@ impl Part {
         let mut said = Instant::now();
         while !(taker.hand_over() && taker.log().flush(Duration::from_millis(200)).is_ok()) {
             session.poll(Duration::ZERO)?;
+            session.check_run(run)?;
             if said.elapsed() >= SAY_EVERY {
                 said = Instant::now();
                 session.say(

@@ -88,6 +88,11 @@ pub enum ControlRecord {
         /// The node.
         node: String,
     },
+    /// An operator abandons a run that cannot be built to its end.
+    Abandon {
+        /// The run.
+        run: u64,
+    },
     /// All batches of a partition are committed.
     Built {
         /// The run.
@@ -197,6 +202,7 @@ impl ControlRecord {
             | ControlRecord::Pause { .. }
             | ControlRecord::Resume { .. }
             | ControlRecord::Shot { .. }
+            | ControlRecord::Abandon { .. }
             | ControlRecord::Built { .. } => true,
         }
     }

@@ -1,5 +1,6 @@
 //! A node's part in its cluster: it joins, waits for a run, sees others die, and is seen by them.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::{BUILDER, Cluster, ClusterStart, Experiment};
@@ -56,8 +57,17 @@ pub enum NodeError {
         /// The run.
         run: u64,
     },
+    /// An operator abandoned the run.
+    #[error(
+        "`fluxline ctl … abandon {run}` ended run {run} before all its events were built; this \
+        process stops"
+    )]
+    Abandoned {
+        /// The run.
+        run: u64,
+    },
     /// A partition cannot be built.
-    #[error("{0}")]
+    #[error("{}{}", .0, remedy_of(.0))]
     Build(WorkError),
     /// The brokers refused records of packets.
     #[error(
@@ -72,6 +82,16 @@ pub enum NodeError {
         /// The brokers' first message.
         reason: String,
     },
+}
+
+/// Returns the way out of a run that lacks records.
+fn remedy_of(error: &WorkError) -> &'static str {
+    match error {
+        WorkError::Log(LogError::Hole { .. }) => {
+            "; the partition cannot be built: `fluxline ctl … abandon RUN` ends the run"
+        }
+        _ => "",
+    }
 }
 
 /// Takes the sentences of a node for its user.
@@ -221,6 +241,22 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Returns the numbers of the readout nodes that have died.
+    #[must_use]
+    pub fn dead_readouts(&self) -> BTreeSet<u16> {
+        self.peers.as_ref().map_or(BTreeSet::new(), |peers| peers.dead_readouts(self.state()))
+    }
+
+    /// Checks that nobody abandoned a run.
+    ///
+    /// Errors: [`NodeError::Abandoned`].
+    pub fn check_run(&self, run: u64) -> Result<(), NodeError> {
+        match self.state().run(run).is_some_and(|of| of.abandoned) {
+            true => Err(NodeError::Abandoned { run }),
+            false => Ok(()),
+        }
     }
 
     fn check_place(&self) -> Result<(), NodeError> {

@@ -52,7 +52,7 @@ impl ClusterLedger {
     }
 
     fn head(&self, out: &mut String) {
-        let state = if self.is_over() { "ended" } else { "running" };
+        let state = self.state();
         let of = |role| self.nodes.iter().filter(move |row| row.seen.block.role == role);
         let names = |role| {
             let names = of(role).map(|row| (&row.seen.block.node, &row.seen.block.id));
@@ -152,6 +152,21 @@ impl ClusterLedger {
         out.push('\n');
     }
 
+    /// Returns the readouts whose clock was set during the run, with the step \[ms\].
+    fn clocks_set(&self) -> impl Iterator<Item = (&NodeRow, i64)> {
+        let step = |row: &NodeRow| row.seen.block.readout.as_ref().map(|of| of.clock_set_ms);
+        self.readouts().filter_map(move |row| Some((row, step(row).filter(|ms| *ms != 0)?)))
+    }
+
+    /// Returns the state of the run in a word.
+    pub(super) fn state(&self) -> &'static str {
+        match (self.abandoned, self.is_over()) {
+            (true, _) => "abandoned",
+            (false, true) => "ended",
+            (false, false) => "running",
+        }
+    }
+
     fn partition_lines(&self, out: &mut String) {
         let heads = [
             "partition",
@@ -227,8 +242,18 @@ impl ClusterLedger {
             ("events that its schema does not map", self.committed.sink.unmapped),
             ("values that do not fit into its schema", self.committed.sink.misfits),
             ("missing records", totals.records_missing),
+            ("times that events went on without a readout", totals.left_out),
             ("packets lost before the readouts", self.readout_totals().lost),
         ];
+        for (row, ms) in self.clocks_set() {
+            let node = printable(&row.seen.block.node);
+            let _ = writeln!(
+                out,
+                "the clock of {node} was set by {:+.1} s during the run; the times of its packets keep the \
+                 clock of its start",
+                ms as f64 * 1e-3
+            );
+        }
         for (words, count) in noted.into_iter().filter(|noted| noted.1 > 0) {
             let _ = writeln!(out, "{words}: {count}");
         }
@@ -239,10 +264,11 @@ impl ClusterLedger {
 type Column = (&'static str, fn(&Edge) -> u64);
 
 /// The columns of a readout's line.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     ("handed over", Edge::put),
     ("arrived", |edge| edge.taken.packets),
     ("taken", |edge| edge.taken.taken),
+    ("waiting", |edge| edge.taken.held),
     ("since its block", Edge::since_block),
     ("in flight", Edge::in_flight),
     ("lost", Edge::lost),

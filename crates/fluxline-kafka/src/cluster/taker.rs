@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fluxline::clock;
 use fluxline_core::{Datagram, Moment, Span};
 use fluxline_run::PacketTaker;
 
 use super::block::ReadoutBlock;
+use super::steady::SteadyClock;
 use crate::build::ReadoutNode;
 use crate::build::kafka::KafkaLog;
 
@@ -35,6 +37,8 @@ pub struct NodeTaker {
     inputs: Vec<Backlog>,
     /// The low-water mark: everything that arrived before was taken.
     mark: Moment,
+    /// The clock of packets; those of files have their own times.
+    clock: SteadyClock,
     counts: SharedCounts,
     /// Number of pauses and resumptions of the run.
     changes: Arc<AtomicU32>,
@@ -50,6 +54,7 @@ impl NodeTaker {
             reads_files,
             inputs: vec![Backlog::default(); inputs],
             mark: Moment::default(),
+            clock: SteadyClock::new(clock::now(), clock::monotonic()),
             counts: SharedCounts::default(),
             changes: Arc::default(),
             published: Moment::default(),
@@ -86,11 +91,34 @@ impl NodeTaker {
     /// Publishes the counts to the node's own thread.
     pub fn publish(&mut self) {
         let mut block = ReadoutBlock::of(&self.node);
+        block.clock_set_ms = self.clock.step_ms();
         block.counters.bytes = self.inputs.iter().map(|of| of.bytes).sum();
         let truncated = self.inputs.iter().map(|of| of.truncated).sum::<u64>();
         block.counters.truncated = truncated;
         block.counters.received += truncated;
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = block;
+    }
+
+    /// Returns the time `now` by the steady clock. Files have their own time.
+    fn steady(&mut self, now: Moment) -> Moment {
+        match self.reads_files {
+            true => now,
+            false => {
+                self.clock.look_at_host();
+                self.clock.correct(now)
+            }
+        }
+    }
+
+    /// Returns the time of arrival of a packet by the steady clock.
+    fn time_of(&mut self, time: Moment) -> Moment {
+        if self.reads_files {
+            return time;
+        }
+        if self.clock.is_strange(time) {
+            self.clock.look_at_host();
+        }
+        self.clock.correct(time)
     }
 
     /// Returns the time up to which everything was taken.
@@ -107,6 +135,7 @@ impl PacketTaker for NodeTaker {
     type Outcome = NodeTaker;
 
     fn take(&mut self, input: u16, _now: Moment, datagram: &Datagram<'_>) {
+        let datagram = &Datagram { time: self.time_of(datagram.time), ..*datagram };
         if let Some(of) = self.inputs.get_mut(usize::from(input)) {
             of.newest = of.newest.max(datagram.time);
             of.datagrams += 1;
@@ -129,6 +158,8 @@ impl PacketTaker for NodeTaker {
 
     fn end_input(&mut self, input: u16) {
         self.note_backlog(input, false);
+        let newest = self.inputs.get(usize::from(input)).map_or(self.mark, |of| of.newest);
+        self.node.end_input(input, newest);
     }
 
     fn note_backlog(&mut self, input: u16, has_unread: bool) {
@@ -144,13 +175,14 @@ impl PacketTaker for NodeTaker {
     fn check_time(&mut self, now: Moment, _ring_percent: usize) {
         self.hand_over();
         self.node.set_changes(self.changes.load(Ordering::Relaxed));
+        let now = self.steady(now);
         // While packets wait in their rings for memory, the mark stays.
         if self.node.has_room() {
             self.mark = self.mark.max(self.low_water(now));
             self.node.poll(self.mark);
             self.hand_over();
         }
-        let wall = fluxline::clock::monotonic();
+        let wall = clock::monotonic();
         if wall.since(self.published) >= PUBLISH_EVERY {
             self.published = wall;
             self.publish();
@@ -158,7 +190,7 @@ impl PacketTaker for NodeTaker {
     }
 
     fn finish(mut self, now: Moment) -> NodeTaker {
-        self.mark = self.mark.max(now);
+        self.mark = self.mark.max(self.steady(now));
         self.node.set_changes(self.changes.load(Ordering::Relaxed));
         self.node.finish(self.mark);
         self.hand_over();

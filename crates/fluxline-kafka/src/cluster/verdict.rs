@@ -52,6 +52,9 @@ impl ClusterLedger {
                 printable(name)
             ));
         }
+        if self.abandoned {
+            return ClusterVerdict::LookNeeded(self.abandoned_sentence());
+        }
         if !self.is_over() {
             return ClusterVerdict::Running(self.running_sentence());
         }
@@ -75,6 +78,20 @@ impl ClusterLedger {
             printable(&self.cluster),
             reasons.join("; ")
         ))
+    }
+
+    fn abandoned_sentence(&self) -> String {
+        let open = |partition: &u32| self.built.get(partition).is_none_or(|row| !row.is_over());
+        let open: Vec<String> =
+            (0..self.partitions).filter(open).map(|partition| partition.to_string()).collect();
+        let lost = self.sum_of(Fate::InFlight).saturating_add(self.sum_of(Fate::Lost));
+        format!(
+            "run {} of {} was abandoned before partitions {} were built: {lost} packets are in no \
+             committed event.",
+            self.run,
+            printable(&self.cluster),
+            open.join(", ")
+        )
     }
 
     fn losses(&self) -> Option<String> {

@@ -13,6 +13,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::block::NodeBlock;
 use super::control::{ControlState, RunRecord};
+use super::control_log::name_clusters;
 use super::ledger::ClusterLedger;
 use super::observed::{Committed, Observed, Seen};
 use crate::build::LogError;
@@ -90,10 +91,14 @@ impl LedgerReader {
         within: Duration,
     ) -> Result<LedgerReader, LedgerError> {
         let limit = Instant::now() + within;
+        let named = |error| match error {
+            LedgerError::Topic(error) => name_clusters(settings, cluster, error).into(),
+            error => error,
+        };
         let mut reader = LedgerReader {
             cluster: cluster.to_owned(),
             run: 0,
-            blocks: Tail::open(settings, &format!("{cluster}.ledger"))?,
+            blocks: Tail::open(settings, &format!("{cluster}.ledger")).map_err(named)?,
             commits: Tail::open(settings, &format!("{cluster}.commits"))?,
             control: Tail::open(settings, &format!("{cluster}.control")).ok(),
             state: ControlState::default(),
@@ -142,6 +147,7 @@ impl LedgerReader {
             blocks: self.processes.values().map(seen).collect(),
             commits: self.committed.clone(),
             foreign: self.foreign,
+            abandoned: run.is_some_and(|run| run.abandoned),
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Committed {
     pub began_ms: BTreeMap<u32, i64>,
     /// Records that are not commits of a builder.
     pub foreign: u64,
+    /// An operator abandoned the run: events of it are missing.
+    pub abandoned: bool,
 }
 
 fn broker(error: &dyn std::fmt::Display) -> GatherError {
@@ -54,7 +56,7 @@ pub fn committed(
     cluster: &str,
     run: Option<u64>,
 ) -> Result<Committed, GatherError> {
-    let control = ControlLog::open(settings, cluster).map_err(|error| broker(&error))?;
+    let control = ControlLog::open_of(settings, cluster).map_err(|error| broker(&error))?;
     let begin = ended_run(control.state(), cluster, run)?;
     let mut committed = committed_from(settings, cluster, begin.run, &begin.commits)?;
     let ledger = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE);
@@ -62,6 +64,7 @@ pub fn committed(
     let totals = ledger.map(|reader| reader.ledger().partition_totals()).unwrap_or_default();
     if let Some(run) = control.state().run(begin.run) {
         committed.commits.about = about(run, &totals);
+        committed.abandoned = run.abandoned;
     }
     Ok(committed)
 }

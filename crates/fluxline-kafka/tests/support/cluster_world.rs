@@ -377,6 +377,7 @@ impl Sim {
             blocks: self.blocks.iter().map(seen).collect(),
             commits,
             foreign: 0,
+            abandoned: false,
         }
     }
 

@@ -105,9 +105,9 @@ pub struct Event {
     pub generation: u32,
     pub key: u64,
     pub status: EventStatus,
-    pub missing: BTreeSet<String>,
-    /// Board, number, part and check sum of each packet.
-    pub packets: BTreeSet<String>,
+    pub missing: String,
+    /// Board, number, part and check sum of each packet, in their order.
+    pub packets: Vec<String>,
 }
 
 pub fn events_of(batches: &[EventBatch]) -> Vec<Event> {
@@ -117,19 +117,20 @@ pub fn events_of(batches: &[EventBatch]) -> Vec<Event> {
         for row in &batch.events {
             let rows = &batch.packets[packet..packet + row.packets as usize];
             packet += rows.len();
-            let mut packets = BTreeSet::new();
+            let mut packets = Vec::new();
             for row in rows {
-                packets.insert(words(&batch.bytes[byte..byte + row.bytes as usize]));
+                packets.push(words(&batch.bytes[byte..byte + row.bytes as usize]));
                 byte += row.bytes as usize;
             }
-            assert_eq!(packets.len(), rows.len(), "a packet twice in an event");
+            let distinct: BTreeSet<&String> = packets.iter().collect();
+            assert_eq!(distinct.len(), rows.len(), "a packet twice in an event");
             let missing = &batch.missing[text..text + row.missing_bytes as usize];
             text += row.missing_bytes as usize;
             events.push(Event {
                 generation: row.generation,
                 key: row.key.expect("a key"),
                 status: row.status,
-                missing: missing.split("; ").map(str::to_owned).collect(),
+                missing: missing.to_owned(),
                 packets,
             });
         }

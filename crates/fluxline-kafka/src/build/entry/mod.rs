@@ -16,6 +16,7 @@ pub use write::RecordWriter;
 use fluxline_core::Moment;
 use fluxline_daq::readout::Accepted;
 use fluxline_packet::Parsed;
+use serde::{Deserialize, Serialize};
 
 /// The first bytes of a record: its kind and the version of its layout.
 const MAGIC: [u8; 4] = *b"FXL3";
@@ -26,6 +27,11 @@ const CRC_BYTES: usize = 4;
 const SOURCE: u8 = 1;
 const PACKET: u8 = 2;
 const PASSED: u8 = 3;
+const INPUT_END: u8 = 4;
+
+/// Bits of the kind of a record.
+const END: u8 = 1;
+const ABSENCE: u8 = 1 << 1;
 
 /// Bits of the roles that are there.
 mod flag {
@@ -45,7 +51,7 @@ mod flag {
 }
 
 /// The head of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordHead {
     /// The run.
     pub run: u64,
@@ -65,6 +71,9 @@ pub struct RecordHead {
     pub changes: u32,
     /// True in the last record of the node.
     pub is_end: bool,
+    /// True in a record that a builder wrote because the node died: `sequence` is the number of the
+    /// record that the node would have sent next.
+    pub is_absence: bool,
 }
 
 /// One entry of a record.
@@ -94,6 +103,25 @@ pub enum Entry<'a> {
     },
     /// Packets of other partitions: consecutive ones of one source.
     Passed(Passed),
+    /// An input has ended: it gives no more packets.
+    InputEnd {
+        /// Its number at the node.
+        input: u16,
+        /// Time of its end.
+        time: Moment,
+    },
+}
+
+impl Entry<'_> {
+    /// Returns the time of its last packet or of the end; `None` for a source.
+    #[must_use]
+    pub fn time(&self) -> Option<Moment> {
+        match self {
+            Entry::Source { .. } => None,
+            Entry::Packet { time, .. } | Entry::InputEnd { time, .. } => Some(*time),
+            Entry::Passed(passed) => Some(passed.time),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -173,9 +201,10 @@ mod tests {
                 let accepted = accepted(&mut draw);
                 let parsed = parsed(&mut draw, bytes.len() as u32, accepted.sequence);
                 let (count, key_step) = (1 + draw.below(100) as u32, number(&mut draw));
-                entries.push(match draw.chance(0.5) {
-                    true => Entry::Packet { accepted, parsed, time, bytes: &bytes },
-                    false => Entry::Passed(Passed { accepted, parsed, time, count, key_step }),
+                entries.push(match draw.below(5) {
+                    0 => Entry::InputEnd { input: draw.below(1 << 16) as u16, time },
+                    1 | 2 => Entry::Packet { accepted, parsed, time, bytes: &bytes },
+                    _ => Entry::Passed(Passed { accepted, parsed, time, count, key_step }),
                 });
             }
             let head = RecordHead {
@@ -188,6 +217,7 @@ mod tests {
                 mark: Moment::from_ns(number(&mut draw)),
                 changes: number(&mut draw) as u32,
                 is_end: draw.chance(0.5),
+                is_absence: draw.chance(0.5),
             };
             let mut writer = RecordWriter::default();
             entries.iter().for_each(|entry| writer.add(entry));

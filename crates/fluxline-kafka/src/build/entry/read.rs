@@ -5,7 +5,8 @@ use fluxline_daq::readout::{Accepted, Counted};
 use fluxline_packet::{Parsed, Part, SourceKey};
 
 use super::{
-    CRC_BYTES, Entry, HEAD_BYTES, MAGIC, PACKET, PASSED, Passed, RecordHead, SOURCE, flag,
+    ABSENCE, CRC_BYTES, END, Entry, HEAD_BYTES, INPUT_END, MAGIC, PACKET, PASSED, Passed,
+    RecordHead, SOURCE, flag,
 };
 
 /// Reads the head of a record and its entries. Returns `None` for a record of another program, of
@@ -20,7 +21,7 @@ pub fn read_record(bytes: &[u8]) -> Option<(RecordHead, Entries<'_>)> {
         return None;
     }
     let mut rest = Entries { bytes: &body[4..] };
-    let head = RecordHead {
+    let mut head = RecordHead {
         run: rest.fixed()?,
         node: u16::from_le_bytes(rest.array()?),
         start: u32::from_le_bytes(rest.array()?),
@@ -29,8 +30,10 @@ pub fn read_record(bytes: &[u8]) -> Option<(RecordHead, Entries<'_>)> {
         packets: u32::from_le_bytes(rest.array()?),
         mark: Moment::from_ns(rest.fixed()?),
         changes: u32::from_le_bytes(rest.array()?),
-        is_end: rest.byte()? != 0,
+        ..RecordHead::default()
     };
+    let kind = rest.byte()?;
+    (head.is_end, head.is_absence) = (kind & END != 0, kind & ABSENCE != 0);
     Some((head, rest))
 }
 
@@ -49,6 +52,19 @@ struct Roles {
 }
 
 impl<'a> Entries<'a> {
+    /// Returns the entries of a record that was read before, from the place that [`Entries::left`]
+    /// had given.
+    pub(in crate::build) fn resume(record: &'a [u8], left: usize) -> Entries<'a> {
+        let body = record.len().saturating_sub(CRC_BYTES);
+        let at = body.saturating_sub(left).max(HEAD_BYTES);
+        Entries { bytes: record.get(at..body).unwrap_or_default() }
+    }
+
+    /// Returns the length of the entries that were not read \[byte\].
+    pub(in crate::build) fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns true when all entries were read.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
@@ -196,11 +212,17 @@ impl<'a> Entries<'a> {
         is_sound.then_some(Entry::Passed(Passed { accepted, parsed, time, count, key_step }))
     }
 
+    fn input_end(&mut self) -> Option<Entry<'a>> {
+        let input = u16::try_from(self.number()?).ok()?;
+        Some(Entry::InputEnd { input, time: Moment::from_ns(self.fixed()?) })
+    }
+
     fn entry(&mut self) -> Option<Entry<'a>> {
         match self.byte()? {
             SOURCE => self.source(),
             PACKET => self.packet(),
             PASSED => self.passed(),
+            INPUT_END => self.input_end(),
             _ => None,
         }
     }

@@ -4,7 +4,10 @@ use fluxline_core::Moment;
 use fluxline_daq::readout::Accepted;
 use fluxline_packet::{Parsed, Part};
 
-use super::{CRC_BYTES, Entry, HEAD_BYTES, MAGIC, PACKET, PASSED, RecordHead, SOURCE, flag};
+use super::{
+    ABSENCE, CRC_BYTES, END, Entry, HEAD_BYTES, INPUT_END, MAGIC, PACKET, PASSED, RecordHead,
+    SOURCE, flag,
+};
 
 /// Writes records; the memory of earlier ones can be used again.
 #[derive(Debug, Default)]
@@ -72,6 +75,12 @@ impl RecordWriter {
                 numbers.number(passed.key_step);
                 self.put(&numbers, &[]);
             }
+            Entry::InputEnd { input, time } => {
+                numbers.byte(INPUT_END);
+                numbers.number((*input).into());
+                numbers.fixed(time.as_ns());
+                self.put(&numbers, &[]);
+            }
         }
     }
 
@@ -95,7 +104,8 @@ impl RecordWriter {
         start.extend_from_slice(&head.packets.to_le_bytes());
         start.extend_from_slice(&head.mark.as_ns().to_le_bytes());
         start.extend_from_slice(&head.changes.to_le_bytes());
-        start.push(u8::from(head.is_end));
+        let kind = |is_it, bit| if is_it { bit } else { 0 };
+        start.push(kind(head.is_end, END) | kind(head.is_absence, ABSENCE));
         bytes[..HEAD_BYTES].copy_from_slice(&start);
         let crc = crc_fast::crc32_iscsi(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
