@@ -33,7 +33,8 @@ pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
     };
     if let Some(request) = of_cluster {
         return Err(Failure::input(format_args!(
-            "`{request}` is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER {request}`."
+            "`{request}` is for a cluster: write `fluxline ctl kafka://HOST:PORT/CLUSTER \
+             {request}`."
         )));
     }
     let url = match (&arguments.url, &arguments.run) {

@@ -1,4 +1,5 @@
-//! Entries of records as packets of the partition's builder, with its numbers of sources and inputs.
+//! Entries of records as packets of the partition's builder, with its numbers of sources and
+//! inputs.
 
 use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_daq::readout::{Accepted, Counted};

@@ -96,8 +96,8 @@ pub fn command(
         ClusterCommand::Abandon(_) => {
             control.append(&ControlRecord::Abandon { run: number })?;
             Ok(format!(
-                "run {number} is abandoned: all its nodes end; `fluxline inspect kafka://{}/{cluster} \
-                 --run {number}` shows the packets that are in no event",
+                "run {number} is abandoned: all its nodes end; `fluxline inspect \
+                 kafka://{}/{cluster} --run {number}` shows the packets that are in no event",
                 address.brokers
             ))
         }

@@ -138,8 +138,8 @@ fn sentence(member: &Join, is_dead: bool, address: &str) -> String {
     match (role, is_dead) {
         (Role::Readout, true) => format!(
             "node `{node}` (process {pid} on {host}) has been silent for 3 s: start it again with \
-             the same command, or end its part of the run with `fluxline ctl {address} end {node}`; \
-             events wait for it for 10 s"
+             the same command, or end its part of the run with `fluxline ctl {address} end \
+             {node}`; events wait for it for 10 s"
         ),
         (Role::Builder, true) => format!(
             "builder `{id}` (process {pid} on {host}) has been silent for 3 s: other builders take \

@@ -115,8 +115,8 @@ impl Part {
             let set_ms = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clock_set_ms;
             if std::mem::replace(&mut clock_set_ms, set_ms) != set_ms {
                 session.say(&format!(
-                    "note: the clock of this machine was set by {:+.1} s since the start; the times \
-                     of packets keep the clock of the start",
+                    "note: the clock of this machine was set by {:+.1} s since the start; the \
+                     times of packets keep the clock of the start",
                     set_ms as f64 * 1e-3
                 ));
             }

@@ -249,8 +249,8 @@ impl ClusterLedger {
             let node = printable(&row.seen.block.node);
             let _ = writeln!(
                 out,
-                "the clock of {node} was set by {:+.1} s during the run; the times of its packets keep the \
-                 clock of its start",
+                "the clock of {node} was set by {:+.1} s during the run; the times of its packets \
+                 keep the clock of its start",
                 ms as f64 * 1e-3
             );
         }
