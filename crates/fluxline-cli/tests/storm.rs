@@ -24,7 +24,7 @@ use fluxline_core::random::{Draw, test_seed};
 use judge::Name;
 use lab::Lab;
 use support::packets::Packet;
-use weather::Storm;
+use weather::{Span, Storm};
 
 /// Seconds that the storm lasts: `SECONDS_OF_STORM` of the environment, or 5. Each deed comes once
 /// in any case.
@@ -58,7 +58,10 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
         assert_eq!(process.end(), Some(0), "{name}");
     }
     storm.end_small_disks();
-    let (losses, troubles) = (storm.losses.clone(), storm.troubles());
+    let (losses, mut troubles) = (storm.losses.clone(), storm.troubles());
+    // The end of a run closes the last events, and has other words for their gaps.
+    let last = sent.last().expect("packets").time;
+    troubles.push(Span { from: last, to: last });
     println!("the run ended after {:.1} s: {storm}", began.elapsed().as_secs_f64());
 
     let events = judge::gather(&lab);
