@@ -27,10 +27,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIMES = ROOT / "target/test-times.json"
 # Programs that wait long, by their names; the longest first.
-SLOW = ("fluxline-kafka/sink", "documentation")
+SLOW = ("fluxline-kafka/events", "fluxline-kafka/sink", "documentation")
 # Programs that run alone, each with the reason.
 ALONE = {
-    "fluxline-kafka/events": "it kills and pauses builders after set times",
+    "fluxline-cli/bench": "it measures",
+    "fluxline-cli/bench_links": "it measures",
 }
 
 
