@@ -27,9 +27,12 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIMES = ROOT / "target/test-times.json"
 # Programs that wait long, by their names; the longest first.
-SLOW = ("documentation",)
-# Programs that run alone, with the reason.
-ALONE: dict[str, str] = {}
+SLOW = ("fluxline-kafka/events", "fluxline-kafka/sink", "documentation")
+# Programs that run alone, each with the reason.
+ALONE = {
+    "fluxline-cli/bench": "it measures",
+    "fluxline-cli/bench_links": "it measures",
+}
 
 
 class Program:
@@ -113,7 +116,7 @@ def in_order(programs: list[Program]) -> list[Program]:
 
     def key(program: Program) -> tuple[float, int]:
         rank = SLOW.index(program.name) if program.name in SLOW else len(SLOW)
-        # A program without a time may be long, so it begins before those with short times.
+        # A program without a time may be long: it begins before short ones.
         unknown = 600.0 - rank if rank < len(SLOW) else 5.0
         return -times.get(program.name, unknown), rank
 

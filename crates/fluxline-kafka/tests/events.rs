@@ -116,11 +116,34 @@ fn builder_process() {
     let partition = of("EVENTS_PARTITION").parse().expect("a number");
     let mut log = KafkaLog::open(&settings(&of("EVENTS_BROKER")), "lab", RUN).expect("the topics");
     let record_bytes = log.open_events("lab", 16 << 10).expect("the topic");
-    let mut outputs = outputs(None, &of("EVENTS_NAME"), record_bytes);
-    match build(&mut log, partition, &mut outputs, &of("EVENTS_NAME")) {
+    let name = of("EVENTS_NAME");
+    let mut outputs = outputs(None, &name, record_bytes);
+    let mut built = || {
+        let mut worker = Worker::claim(&mut log, &plan(), partition, &name)?;
+        std::fs::write(of("EVENTS_CLAIMED"), "").expect("written");
+        while worker.step(&mut log, &mut outputs)? != Step::Over {}
+        Ok(())
+    };
+    match built() {
         Ok(()) => {}
         Err(WorkError::Log(LogError::Fenced { .. })) => std::process::exit(FENCED),
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// The file that a builder makes when it has the partition.
+fn claimed(broker: &Broker, partition: u32, number: u64) -> PathBuf {
+    broker.file(&format!("claimed-{partition}-{number}"))
+}
+
+/// Waits until a builder has its partition, or has ended.
+fn await_claim(broker: &Broker, child: &mut Child, partition: u32, number: u64) {
+    let limit = Instant::now() + Duration::from_secs(120);
+    while !claimed(broker, partition, number).exists()
+        && child.try_wait().expect("a child").is_none()
+    {
+        assert!(Instant::now() < limit, "builder {number} does not get partition {partition}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -130,6 +153,7 @@ fn start_builder(broker: &Broker, partition: u32, number: u64) -> Child {
         .env("EVENTS_BROKER", &broker.address)
         .env("EVENTS_PARTITION", partition.to_string())
         .env("EVENTS_NAME", format!("builder-{number}"))
+        .env("EVENTS_CLAIMED", claimed(broker, partition, number))
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("a process")
@@ -159,12 +183,13 @@ fn storm(broker: &Broker, partition: u32, seed: u64) -> u64 {
     let mut draw = Draw::new(seed);
     let mut fenced = 0;
     for number in 0..4 {
-        let child = start_builder(broker, partition, number);
-        std::thread::sleep(Duration::from_millis(700 + draw.below(1500)));
+        let mut child = start_builder(broker, partition, number);
+        await_claim(broker, &mut child, partition, number);
+        std::thread::sleep(Duration::from_millis(draw.below(1500)));
         if number % 2 == 1 {
             signal(&child, "-STOP");
-            let next = start_builder(broker, partition, 100 + number);
-            std::thread::sleep(Duration::from_millis(1500));
+            let mut next = start_builder(broker, partition, 100 + number);
+            await_claim(broker, &mut next, partition, 100 + number);
             signal(&child, "-CONT");
             fenced += u64::from(wait(child).code() == Some(FENCED));
             signal(&next, "-9");

@@ -33,7 +33,7 @@ fn broker_sh(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The right to have a broker; one at a time has it, since each broker takes 300 MB and half a core.
+/// The right to have a broker. One at a time has it: each broker takes 300 MB and half a core.
 struct Alone;
 
 static IS_TAKEN: Mutex<bool> = Mutex::new(false);
