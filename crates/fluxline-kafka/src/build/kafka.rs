@@ -19,7 +19,7 @@ use super::checkpoint::Checkpoint;
 use super::checkpoint_records::{Found, Joiner, PIECE_BYTES, PieceHead};
 use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
-use super::log::{Claim, Commit, EventRecord, Log, LogError, Stored};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready, Stored};
 use crate::client::{
     ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, headers, is_fenced,
     producer_config, record_bytes_of, wrong_settings,
@@ -108,6 +108,7 @@ impl KafkaLog {
             .create_with_context(Deliveries::default())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
+        producer.context().window().set_partitions(partitions);
         for topic in [&commits, &checkpoints] {
             let found = check_topic(producer.client(), settings, topic)?;
             if found != partitions {
@@ -177,6 +178,53 @@ impl KafkaLog {
             self.readers.insert(partition, Reader { consumer, next: offset });
         }
         self.readers.get_mut(&partition).ok_or(KafkaError::Canceled)
+    }
+
+    /// Returns the next record of a partition, which may take this long to come.
+    fn read_within(
+        &mut self,
+        partition: u32,
+        offset: u64,
+        within: Duration,
+    ) -> Result<Option<Stored>, LogError> {
+        let reader = self.reader(partition, offset).map_err(|error| away(&error))?;
+        let failed = match reader.consumer.poll(within) {
+            None => return Ok(None),
+            Some(Ok(message)) => {
+                let offset = message.offset() as u64;
+                let bytes = message.payload().unwrap_or_default().into();
+                reader.next = offset + 1;
+                return Ok(Some(Stored { offset, bytes }));
+            }
+            Some(Err(error)) => error,
+        };
+        let hole = self.hole(partition, offset);
+        self.readers.remove(&partition);
+        Err(hole.unwrap_or_else(|| away(&failed)))
+    }
+
+    /// Sends the records of a batch to the topic of events.
+    fn send_events(
+        &self,
+        owner: &Owner,
+        partition: u32,
+        records: &[EventRecord],
+    ) -> Result<(), LogError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let none = || LogError::Away("its topic of events was not opened".to_owned());
+        let (topic, partitions) = self.events.as_ref().ok_or_else(none)?;
+        for record in records {
+            let headers = headers(record.content, record.events);
+            let record = BaseRecord::to(topic)
+                .partition((partition % partitions) as i32)
+                .key(&record.key)
+                .payload(&record.value)
+                .headers(headers);
+            owner.send(record).map_err(|error| of_transaction(partition, &error))?;
+        }
+        Ok(())
     }
 
     /// Returns the hole when the record at `offset` was removed.
@@ -275,26 +323,25 @@ impl Log for KafkaLog {
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
+        let window = self.producer.context().window();
+        if !window.has_room(bytes.len()) {
+            return Err(LogError::Away("the client has all records that it can send".to_owned()));
+        }
         let record =
             BaseRecord::<(), [u8]>::to(&self.records).partition(partition as i32).payload(bytes);
-        self.producer.send(record).map_err(|(error, _)| away(&error))
+        window.enter(bytes.len());
+        self.producer.send(record).map_err(|(error, _)| {
+            window.leave(bytes.len());
+            away(&error)
+        })
     }
 
     fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
-        let reader = self.reader(partition, offset).map_err(|error| away(&error))?;
-        let failed = match reader.consumer.poll(RECORD_WITHIN) {
-            None => return Ok(None),
-            Some(Ok(message)) => {
-                let offset = message.offset() as u64;
-                let bytes = message.payload().unwrap_or_default().into();
-                reader.next = offset + 1;
-                return Ok(Some(Stored { offset, bytes }));
-            }
-            Some(Err(error)) => error,
-        };
-        let hole = self.hole(partition, offset);
-        self.readers.remove(&partition);
-        Err(hole.unwrap_or_else(|| away(&failed)))
+        self.read_within(partition, offset, RECORD_WITHIN)
+    }
+
+    fn read_at_once(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
+        self.read_within(partition, offset, Duration::ZERO)
     }
 
     fn claim(&mut self, partition: u32, _builder: &str) -> Result<Claim, LogError> {
@@ -327,38 +374,25 @@ impl Log for KafkaLog {
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.commit_with(claim, commit, &[])
+        self.commit_all(claim, &[Ready { commit, records: Vec::new() }])
     }
 
-    fn commit_with(
-        &mut self,
-        claim: &Claim,
-        commit: Commit,
-        records: &[EventRecord],
-    ) -> Result<(), LogError> {
+    /// All of them are one transaction: readers see them together, or none.
+    fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
         let partition = claim.partition;
         let owner = self.owners.get(&partition).filter(|owner| owner.epoch == claim.epoch);
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         owner.producer.begin_transaction().map_err(meaning)?;
-        if !records.is_empty() {
-            let events = self.events.as_ref();
-            let none = || LogError::Away("its topic of events was not opened".to_owned());
-            let (topic, partitions) = events.ok_or_else(none)?;
-            for record in records {
-                let headers = headers(record.content, record.events);
-                let record = BaseRecord::to(topic)
-                    .partition((partition % partitions) as i32)
-                    .key(&record.key)
-                    .payload(&record.value)
-                    .headers(headers);
-                owner.send(record).map_err(meaning)?;
-            }
+        for Ready { commit, records } in batches {
+            self.send_events(owner, partition, records)?;
+            let (key, payload) = record_of(self.run, commit);
+            let record = BaseRecord::to(&self.commits)
+                .partition(partition as i32)
+                .key(&key)
+                .payload(&payload);
+            owner.send(record).map_err(meaning)?;
         }
-        let (key, payload) = record_of(self.run, &commit);
-        let record =
-            BaseRecord::to(&self.commits).partition(partition as i32).key(&key).payload(&payload);
-        owner.send(record).map_err(meaning)?;
         owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
     }
 

@@ -29,7 +29,7 @@ pub mod worker;
 pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
-pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Stored};
+pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Ready, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode, Router};
 pub use partition::{BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts};
 pub use topic::{Outputs, TopicConfig, TopicOutput};

@@ -3,27 +3,35 @@
 //! A builder that takes over goes on from the newest checkpoint. What it reads from there on gives
 //! the committed batches once more, whose check sums are compared.
 //!
-//! A batch is written first and committed then. After a death between the two, the batch is in the
+//! A batch is written first and committed then. While a commit is under way, more records arrive.
+//! The builder takes all that are here, and commits their batches together. After a death between the two, the batch is in the
 //! output without a commit; the next builder makes the same batch again and commits it. Readers
 //! take committed batches, each by its number, so no event is lost or doubled. Records for the
 //! topic of events become visible with the commit, in one transaction.
 
+use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;
 
 use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
-use super::log::{Claim, Commit, EventRecord, Log, LogError};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
 use super::partition::{BuiltSource, OutputBatch, PartitionBuilder};
 
 /// The place that batches are written to.
 pub trait Output {
-    /// Writes a batch of a partition. It is durable when this returns.
+    /// Writes a batch of a partition.
     fn write(
         &mut self,
         partition: u32,
         sources: &[BuiltSource],
         batch: &OutputBatch,
     ) -> Result<(), String>;
+
+    /// Makes the written batches of a partition durable. They are committed afterwards.
+    fn make_durable(&mut self, partition: u32) -> Result<(), String> {
+        let _ = partition;
+        Ok(())
+    }
 
     /// Returns the records of a batch that become visible together with its commit; none by
     /// default.
@@ -111,7 +119,48 @@ pub struct Worker {
     stream: Vec<u8>,
     policy: CheckpointPolicy,
     since: SinceCheckpoint,
+    group: CommitGroup,
     notes: Vec<String>,
+}
+
+/// Batches that are written and not yet committed.
+#[derive(Default)]
+struct CommitGroup {
+    batches: Vec<Ready>,
+    /// Bytes of their packets.
+    bytes: usize,
+    /// The run's time at the first of them.
+    since: Moment,
+}
+
+impl CommitGroup {
+    /// Largest number of batches.
+    const BATCHES_MAX: usize = 256;
+    /// Bytes of packets at which the group is committed.
+    const BYTES_MAX: usize = 4 << 20;
+    /// Time of the run after which a group is committed although more records are here: a builder
+    /// that is behind commits at times, too.
+    const AGE_MAX: Span = Span::from_ms(100);
+
+    fn push(&mut self, batch: Ready, bytes: usize, now: Moment) {
+        if self.batches.is_empty() {
+            self.since = now;
+        }
+        self.bytes += bytes;
+        self.batches.push(batch);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// Returns true when the group is committed without a look for more records.
+    fn is_due(&self, now: Moment) -> bool {
+        !self.is_empty()
+            && (self.batches.len() >= CommitGroup::BATCHES_MAX
+                || self.bytes >= CommitGroup::BYTES_MAX
+                || now.since(self.since) >= CommitGroup::AGE_MAX)
+    }
 }
 
 /// The run that a builder works on.
@@ -156,6 +205,7 @@ impl Worker {
             stream: Vec::new(),
             policy: CheckpointPolicy::default(),
             since: SinceCheckpoint::default(),
+            group: CommitGroup::default(),
             notes: Vec::new(),
         };
         if !worker.resume(plan, &checkpoints) && !checkpoints.is_empty() {
@@ -201,7 +251,8 @@ impl Worker {
         inputs.iter().for_each(|(node, input)| self.builder.read_on_demand(*node, *input));
     }
 
-    /// Takes one record, and writes and commits the batch that it completes.
+    /// Takes one record, and writes the batch that it completes. Commits the written batches when
+    /// no further record is here, or enough of them wait.
     ///
     /// Errors: [`WorkError`]; claim the partition again then, or leave it to another builder.
     pub fn step(
@@ -212,14 +263,23 @@ impl Worker {
         if self.builder.is_ended() {
             return Ok(Step::Over);
         }
-        let Some(record) = log.read(self.claim.partition, self.builder.next_offset())? else {
+        let (partition, offset) = (self.claim.partition, self.builder.next_offset());
+        let record = match self.group.is_empty() {
+            true => log.read(partition, offset)?,
+            false => log.read_at_once(partition, offset)?,
+        };
+        let Some(record) = record else {
+            self.commit(log, output)?;
             return Ok(Step::Idle);
         };
         let batch = self.builder.take(record.offset, &record.bytes);
         if let Some(batch) = &batch {
-            self.put(log, output, batch)?;
+            self.put(output, batch)?;
         }
-        self.save_when_due(log, record.bytes.len(), batch.is_some())?;
+        if self.builder.is_ended() || self.group.is_due(self.builder.now()) {
+            self.commit(log, output)?;
+        }
+        self.save_when_due(log, output, record.bytes.len(), batch.is_some())?;
         if self.builder.is_ended() {
             self.check_end()?;
         }
@@ -230,9 +290,10 @@ impl Worker {
     fn save_when_due(
         &mut self,
         log: &mut impl Log,
+        output: &mut (impl Output + ?Sized),
         record_bytes: usize,
         has_batch: bool,
-    ) -> Result<(), LogError> {
+    ) -> Result<(), WorkError> {
         let mark = self.builder.now();
         let is_due = self.since.is_due(self.policy, record_bytes, mark, has_batch);
         // Batches that were committed before are behind an earlier checkpoint already.
@@ -241,6 +302,8 @@ impl Worker {
         if !is_new || !(is_due || self.builder.is_ended()) {
             return Ok(());
         }
+        // The batches before a checkpoint are not made again.
+        self.commit(log, output)?;
         let Some(checkpoint) = self.builder.save() else {
             self.since = SinceCheckpoint::begin(CHECKPOINT_BYTES_MAX, mark);
             let partition = self.claim.partition;
@@ -254,7 +317,13 @@ impl Worker {
             return Ok(());
         };
         self.since = SinceCheckpoint::begin(checkpoint.bytes.len(), mark);
-        log.save(&self.claim, &checkpoint)
+        Ok(log.save(&self.claim, &checkpoint)?)
+    }
+
+    /// Returns the number of batches that are written and not yet committed.
+    #[must_use]
+    pub fn uncommitted(&self) -> usize {
+        self.group.batches.len()
     }
 
     /// Returns the builder of the partition.
@@ -272,9 +341,28 @@ impl Worker {
         }
     }
 
-    fn put(
+    /// Commits the written batches.
+    ///
+    /// Errors: as [`Worker::step`].
+    pub fn commit(
         &mut self,
         log: &mut impl Log,
+        output: &mut (impl Output + ?Sized),
+    ) -> Result<(), WorkError> {
+        let group = std::mem::take(&mut self.group).batches;
+        let Some(last) = group.last() else { return Ok(()) };
+        let (partition, batch) = (self.claim.partition, last.commit.batch);
+        output.make_durable(partition).map_err(|reason| WorkError::Output {
+            partition,
+            batch,
+            reason,
+        })?;
+        Ok(log.commit_all(&self.claim, &group)?)
+    }
+
+    /// Writes a batch and puts it into the group, unless it was committed before the claim.
+    fn put(
+        &mut self,
         output: &mut (impl Output + ?Sized),
         batch: &OutputBatch,
     ) -> Result<(), WorkError> {
@@ -291,7 +379,9 @@ impl Worker {
             .and_then(|()| output.publish(partition, sources, batch))
             .map_err(|reason| WorkError::Output { partition, batch: batch.number, reason })?;
         commit.refused = published.refused;
-        Ok(log.commit_with(&self.claim, commit, &published.records)?)
+        let (bytes, now) = (batch.events.bytes.len(), self.builder.now());
+        self.group.push(Ready { commit, records: published.records }, bytes, now);
+        Ok(())
     }
 
     /// Returns the commit of a batch, if it was committed before the claim.
