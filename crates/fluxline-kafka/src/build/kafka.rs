@@ -51,6 +51,16 @@ pub struct KafkaLog {
 }
 
 impl Owner {
+    /// Commits the open transaction. The client library would look for the answers of the brokers
+    /// every 100 ms only.
+    fn commit(&self) -> Result<(), KafkaError> {
+        let began = Instant::now();
+        while self.producer.in_flight_count() > 0 && began.elapsed() < COMMIT_WITHIN {
+            self.producer.poll(Duration::from_millis(1));
+        }
+        self.producer.commit_transaction(COMMIT_WITHIN)
+    }
+
     /// Sends a record; waits while the client's memory is full.
     fn send(&self, mut record: BaseRecord<'_, String, Vec<u8>>) -> Result<(), KafkaError> {
         let began = Instant::now();
@@ -348,6 +358,7 @@ impl Log for KafkaLog {
         let name = format!("fluxline-{}-{}-{partition}", self.commits, self.run);
         let producer: BaseProducer = config(&self.settings)
             .set("transactional.id", &name)
+            .set("linger.ms", "0") // a commit waits for its records
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("transaction.timeout.ms", COMMIT_WITHIN.as_millis().to_string())
@@ -393,7 +404,7 @@ impl Log for KafkaLog {
                 .payload(&payload);
             owner.send(record).map_err(meaning)?;
         }
-        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+        owner.commit().map_err(meaning)
     }
 
     fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
@@ -420,7 +431,7 @@ impl Log for KafkaLog {
         };
         owner.producer.begin_transaction().map_err(meaning)?;
         owner.send_checkpoint(&self.checkpoints, &head, &checkpoint.bytes).map_err(meaning)?;
-        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+        owner.commit().map_err(meaning)
     }
 
     fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {
