@@ -222,13 +222,19 @@ fn build(setup: &Setup, times: &Times, partition: u32, ready: &Barrier) -> Resul
     let mut worker = Worker::claim(&mut log, &plan, partition, "latency")?;
     ready.wait();
     let mut notes = Notes { times, keys: Vec::new() };
-    while worker.step(&mut log, &mut notes)? != Step::Over {
+    loop {
+        let step = worker.step(&mut log, &mut notes)?;
         let now = times.now();
+        if worker.uncommitted() > 0 {
+            continue;
+        }
         notes.keys.drain(..).for_each(|key| {
             times.committed[key as usize].store(now, Ordering::Relaxed);
         });
+        if step == Step::Over {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 fn print(setup: &Setup, times: &Times) {

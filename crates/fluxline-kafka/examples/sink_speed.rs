@@ -19,14 +19,20 @@ const BATCH_BYTES: u64 = 4 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [brokers, topic, megabytes, packet_bytes, record_bytes] = arguments.as_slice() else {
-        return Err("usage: sink_speed BROKERS TOPIC MEGABYTES PACKET-BYTES RECORD-BYTES".into());
+    let [brokers, topic, megabytes, packet_bytes, record_bytes, options @ ..] =
+        arguments.as_slice()
+    else {
+        return Err("usage: sink_speed BROKERS TOPIC MEGABYTES PACKET-BYTES RECORD-BYTES \
+            [OPTION=VALUE...]"
+            .into());
     };
+    let options = options.iter().filter_map(|text| text.split_once('='));
+    let settings: String = options.map(|(name, value)| format!("{name:?} = {value:?}\n")).collect();
     let packet_bytes: u32 = packet_bytes.parse()?;
     let text = format!(
         "[[source]]\nname = \"a\"\nformat = \"counter\"\nemulator = {{}}\n[sink.kafka]\n\
          brokers = \"{brokers}\"\ntopic = \"{topic}\"\nrecord-bytes = {record_bytes}\n\
-         memory-bytes = 67108864\n"
+         memory-bytes = 67108864\n[sink.kafka.settings]\n{settings}"
     );
     let experiment = Experiment::parse("speed", &text)?;
     let kafka = experiment.sink.kafka.ok_or("no sink")?;

@@ -15,11 +15,10 @@ use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 use crate::cut::ContentType;
 use crate::settings::Settings;
 use crate::wait::block_on;
+use crate::window::BATCH_BYTES;
 
 /// Time for the first answer of a broker.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Largest batch of records that a producer sends at a time \[byte\].
-const BATCH_BYTES: usize = 1_000_000;
 
 /// The reason why a topic cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

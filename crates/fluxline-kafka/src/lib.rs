@@ -23,6 +23,8 @@ mod client;
 #[cfg(feature = "client")]
 mod delivery;
 #[cfg(feature = "client")]
+mod feeder;
+#[cfg(feature = "client")]
 mod reading;
 #[cfg(feature = "client")]
 pub mod ship;
@@ -30,6 +32,8 @@ pub mod ship;
 pub mod sink;
 #[cfg(feature = "client")]
 mod wait;
+#[cfg(any(feature = "client", test))]
+mod window;
 
 pub use address::ClusterAddress;
 #[cfg(feature = "client")]

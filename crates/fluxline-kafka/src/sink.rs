@@ -1,7 +1,7 @@
 //! The sink: sends each recorded batch to a topic while the run goes on.
 //!
-//! The producer is idempotent: the broker stores each record once, whatever is repeated. Memory is
-//! bounded; records beyond it are left out and counted. A broker that is away stops nothing: its
+//! The producer is idempotent: the broker stores each record once, whatever is repeated. Records
+//! wait in a queue of ours (`feeder`). Memory is bounded; records beyond it are left out and counted. A broker that is away stops nothing: its
 //! records time out, are counted, and `fluxline ship` sends them from the files.
 
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use rdkafka::admin::AdminClient;
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
-use rdkafka::producer::{BaseRecord, Producer, ProducerContext, PurgeConfig, ThreadedProducer};
+use rdkafka::producer::{ProducerContext, ThreadedProducer};
 
 use crate::client::{
     TopicError, batch_bytes, check_topic, config, headers, producer_config, wrong_settings,
@@ -26,10 +26,14 @@ use crate::client::{
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
 use crate::delivery::{Fate, Group, Sent, State, lock};
 use crate::ess::{Formats, RunMessages, Schema};
+use crate::feeder::{Feeder, FeederContext, NotSent, Queue, Waiting};
 use crate::identity::{RecordId, RunMark, run_id};
 use crate::pieces::Pieces;
 use crate::settings::Settings;
+use crate::window::{Limits, records_of_batch};
 
+/// The client's option: number of records that are sent at once.
+const BATCH_RECORDS: &str = "batch.num.messages";
 /// Wait at the end of a run for brokers that are all away.
 const WAIT_FOR_NOBODY: Duration = Duration::from_secs(3);
 
@@ -72,10 +76,10 @@ fn new_run_id() -> String {
 
 /// A sink of events on a topic.
 pub struct EventSink {
-    producer: ThreadedProducer<Deliveries>,
+    feeder: Feeder<Deliveries>,
     state: Arc<Mutex<State>>,
     cutter: Cutter,
-    topic: String,
+    topic: Arc<str>,
     run: String,
     marks: Option<Marks>,
     delivery_timeout: Duration,
@@ -84,7 +88,7 @@ pub struct EventSink {
 /// The messages of the run's start and stop.
 struct Marks {
     messages: RunMessages,
-    topic: String,
+    topic: Arc<str>,
     /// The start was sent.
     began: bool,
 }
@@ -92,6 +96,7 @@ struct Marks {
 /// Takes the client's reports.
 pub struct Deliveries {
     state: Arc<Mutex<State>>,
+    queue: Arc<Queue>,
     brokers: String,
 }
 
@@ -118,6 +123,8 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Sent>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
+        let (Ok(message) | Err((_, message))) = result;
+        self.queue.leave(message.key_len() + message.payload_len());
         let mut state = lock(&self.state);
         let fate = match result.as_ref().map_err(|(error, _)| error) {
             Ok(_) => Fate::Acknowledged,
@@ -139,11 +146,35 @@ impl ProducerContext for Deliveries {
             state.counters.bytes_acked += bytes;
             state.all_down = false;
         }
-        match *sent {
-            Sent::Events { group, .. } => group.settle(&mut state, fate),
-            Sent::Mark { name, .. } if fate != Fate::Acknowledged => state.note(mark_note(name)),
-            Sent::Mark { .. } => {}
-        }
+        settle(&mut state, &sent, fate);
+    }
+}
+
+impl FeederContext for Deliveries {
+    fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    fn not_sent(&self, sent: Box<Sent>, reason: NotSent) {
+        let mut state = lock(&self.state);
+        let fate = match reason {
+            NotSent::TimedOut => Fate::TimedOut,
+            NotSent::NoRoom => Fate::LeftOut,
+            NotSent::Refused(error) => {
+                state.note(format!("Kafka's client refused a record ({error})"));
+                Fate::Refused
+            }
+        };
+        settle(&mut state, &sent, fate);
+    }
+}
+
+/// Counts the fate of a record.
+fn settle(state: &mut State, sent: &Sent, fate: Fate) {
+    match sent {
+        Sent::Events { group, .. } => group.settle(state, fate),
+        Sent::Mark { name, .. } if fate != Fate::Acknowledged => state.note(mark_note(name)),
+        Sent::Mark { .. } => {}
     }
 }
 
@@ -174,7 +205,7 @@ impl EventSink {
         let run = kafka.run_id.clone().unwrap_or_else(new_run_id);
         let messages = RunMessages::new(&run, experiment, &kafka.topic, formats.descriptions())
             .for_writer(&kafka.brokers, kafka.service_id.as_deref().unwrap_or_default());
-        let topic = kafka.run_topic.clone().unwrap_or_else(|| kafka.topic.clone());
+        let topic = kafka.run_topic.as_ref().unwrap_or(&kafka.topic).as_str().into();
         let mut sink = EventSink::with(kafka, Cutter::ess(formats, kafka.record_bytes as usize))?;
         (sink.run, sink.marks) = (run, Some(Marks { messages, topic, began: false }));
         Ok(sink)
@@ -187,35 +218,53 @@ impl EventSink {
         let state = Arc::new(Mutex::new(State::default()));
         let probe: AdminClient<DefaultClientContext> =
             config(&settings).create().map_err(|error| wrong_settings(&error))?;
-        let record_bytes = message_bytes(kafka.record_bytes) as usize;
+        let message_bytes = message_bytes(kafka.record_bytes) as usize;
         let topics = std::iter::once(&kafka.topic).chain(&kafka.run_topic);
         let checked: Result<Vec<_>, _> =
             topics.map(|topic| check_topic(probe.inner(), &settings, topic)).collect();
-        let batch_bytes = match checked {
-            Ok(_) => batch_bytes(&settings, &kafka.topic, record_bytes),
+        let (partitions, batch_bytes) = match checked {
+            Ok(partitions) => (partitions[0], batch_bytes(&settings, &kafka.topic, message_bytes)),
             Err(error @ TopicError::NoBroker { .. }) => {
                 lock(&state).note(format!(
                     "{error}; recording goes on, and `fluxline ship` sends the rest later"
                 ));
-                record_bytes
+                (1, message_bytes)
             }
             Err(error) => return Err(error),
         };
-        let context = Deliveries { state: state.clone(), brokers: kafka.brokers.clone() };
-        let producer: ThreadedProducer<Deliveries> = producer_config(&settings)
+        // Pieces of a batch have nearly the largest size, so a number of them is one request.
+        let records = match cutter {
+            Cutter::Arrow(_) => Some(records_of_batch(batch_bytes, kafka.record_bytes as usize)),
+            Cutter::Ess(..) => None,
+        };
+        let limits = match records {
+            Some(records) => Limits::of_requests(batch_bytes, records),
+            None => Limits::of_bytes(batch_bytes),
+        };
+        let queue = Arc::new(Queue::new(limits));
+        queue.window.set_partitions(partitions);
+        let brokers = kafka.brokers.clone();
+        let context = Deliveries { state: state.clone(), queue, brokers };
+        let mut client = producer_config(&settings);
+        if let Some(records) = records.filter(|_| !settings.options.contains_key(BATCH_RECORDS)) {
+            client.set(BATCH_RECORDS, records.to_string());
+        }
+        let producer: ThreadedProducer<Deliveries> = client
             .set("queue.buffering.max.kbytes", (kafka.memory_bytes >> 10).max(1).to_string())
             .set("message.max.bytes", batch_bytes.to_string())
             .set("message.timeout.ms", kafka.delivery_timeout_ms.to_string())
             .create_with_context(context)
             .map_err(|error| wrong_settings(&error))?;
+        let delivery_timeout = Duration::from_millis(kafka.delivery_timeout_ms.into());
+        let memory_bytes = usize::try_from(kafka.memory_bytes).unwrap_or(usize::MAX);
         Ok(EventSink {
-            producer,
+            feeder: Feeder::start(producer, memory_bytes, delivery_timeout),
             state,
             cutter,
-            topic: kafka.topic.clone(),
+            topic: kafka.topic.as_str().into(),
             run: kafka.run_id.clone().unwrap_or_else(new_run_id),
             marks: None,
-            delivery_timeout: Duration::from_millis(kafka.delivery_timeout_ms.into()),
+            delivery_timeout,
         })
     }
 
@@ -227,13 +276,14 @@ impl EventSink {
             RunMark::Start => (Schema::Pl72, marks.messages.start()),
             RunMark::Stop => (Schema::Stop6s4t, marks.messages.stop(now.as_nanos() as u64)),
         };
-        let key = mark.key(&self.run);
-        let sent = Box::new(Sent::Mark { name: mark.as_str(), bytes: message.len() as u64 });
-        let record = BaseRecord::with_opaque_to(&marks.topic, sent)
-            .key(&key)
-            .payload(message)
-            .headers(headers(ContentType::Ess(schema), 0));
-        if self.producer.send(record).is_err() {
+        let record = Waiting {
+            topic: marks.topic.clone(),
+            key: mark.key(&self.run),
+            value: message.to_vec(),
+            headers: headers(ContentType::Ess(schema), 0),
+            sent: Box::new(Sent::Mark { name: mark.as_str(), bytes: message.len() as u64 }),
+        };
+        if self.feeder.send(record).is_err() {
             lock(&self.state).note(mark_note(mark.as_str()));
         }
     }
@@ -241,13 +291,13 @@ impl EventSink {
     /// Waits until the fate of all records is known, or the time for it has passed.
     fn wait(&self) {
         let began = Instant::now();
-        while self.producer.in_flight_count() > 0 {
+        while self.feeder.pending() > 0 {
             let all_down = lock(&self.state).all_down;
             let most = if all_down { WAIT_FOR_NOBODY } else { self.delivery_timeout };
             if began.elapsed() >= most {
                 break;
             }
-            let _ = self.producer.flush(Duration::from_millis(100)); // asked again
+            self.feeder.flush(Duration::from_millis(100));
         }
     }
 }
@@ -260,13 +310,13 @@ pub(crate) fn message_bytes(record_bytes: u32) -> u32 {
 /// The place of a run's records.
 #[derive(Clone, Copy)]
 struct Target<'a> {
-    topic: &'a str,
+    topic: &'a Arc<str>,
     run: &'a str,
 }
 
 /// Sends the records of a cut of batch `number`; what the client does not take is counted at once.
 fn send(
-    producer: &ThreadedProducer<Deliveries>,
+    feeder: &Feeder<Deliveries>,
     state: &Mutex<State>,
     to: Target<'_>,
     number: u64,
@@ -291,22 +341,17 @@ fn send(
     drop(shared);
     for record in cut.records {
         let (run, piece) = (to.run.to_owned(), record.piece);
-        let key = RecordId { run, batch: number, piece }.to_string();
         let sent = Sent::Events { group: group.clone(), bytes: record.bytes.len() as u64 };
-        let to_send = BaseRecord::with_opaque_to(to.topic, Box::new(sent))
-            .key(&key)
-            .payload(record.bytes)
-            .headers(headers(record.content, cut.events));
-        let Err((error, _)) = producer.send(to_send) else { continue };
-        let mut shared = lock(state);
-        let fate = match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::QueueFull) => Fate::LeftOut,
-            _ => {
-                shared.note(format!("Kafka's client refused a record ({error})"));
-                Fate::Refused
-            }
+        let to_send = Waiting {
+            topic: to.topic.clone(),
+            key: RecordId { run, batch: number, piece }.to_string(),
+            value: record.bytes.to_vec(),
+            headers: headers(record.content, cut.events),
+            sent: Box::new(sent),
         };
-        group.settle(&mut shared, fate);
+        if feeder.send(to_send).is_err() {
+            group.settle(&mut lock(state), Fate::LeftOut);
+        }
     }
 }
 
@@ -323,9 +368,9 @@ impl BatchSink for EventSink {
     }
 
     fn take(&mut self, number: u64, batch: &EventBatch) {
-        let EventSink { producer, state, cutter, topic, run, .. } = self;
+        let EventSink { feeder, state, cutter, topic, run, .. } = self;
         let to = Target { topic, run };
-        cutter.for_each(number, batch, |cut| send(producer, state, to, number, &cut));
+        cutter.for_each(number, batch, |cut| send(feeder, state, to, number, &cut));
         let misfits = cutter.take_misfits();
         let mut shared = lock(state);
         for (name, count) in misfits {
@@ -349,8 +394,7 @@ impl BatchSink for EventSink {
             self.send_mark(RunMark::Stop);
             self.wait();
         }
-        self.producer.purge(PurgeConfig::default().queue().inflight());
-        let _ = self.producer.flush(Duration::from_secs(1)); // reports of what was purged
+        self.feeder.purge();
         let mut state = lock(&self.state);
         for (name, count) in std::mem::take(&mut state.misfits) {
             state.note(misfit_note(&name, count));

@@ -431,7 +431,10 @@ impl<S: Storage> Recorder<S> {
         self.force()
     }
 
-    fn force(&mut self) -> Result<(), WriteFault> {
+    /// Forces all recorded batches to the disk, whatever [`RecorderConfig::sync`] is.
+    ///
+    /// Errors: [`WriteFault::NotConfirmed`], which stops recording.
+    pub fn force(&mut self) -> Result<(), WriteFault> {
         let Some(file) = &mut self.file else { return Ok(()) };
         match self.storage.sync() {
             Ok(()) => {

@@ -7,16 +7,29 @@ use rdkafka::client::ClientContext;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 
+use crate::window::{BATCH_BYTES, Limits, Window};
+
 /// Counts the answers of the brokers; clones share the counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Deliveries(Arc<Counts>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counts {
     acknowledged: AtomicU64,
     refused: AtomicU64,
     /// The reason of the first refusal.
     reason: Mutex<Option<String>>,
+    window: Window,
+}
+
+impl Default for Deliveries {
+    /// The window has two batches for each partition: records are so large that two requests are
+    /// under way.
+    fn default() -> Deliveries {
+        let limits = Limits::of_bytes(2 * BATCH_BYTES);
+        let (acknowledged, refused, reason) = Default::default();
+        Deliveries(Arc::new(Counts { acknowledged, refused, reason, window: Window::new(limits) }))
+    }
 }
 
 impl Deliveries {
@@ -32,6 +45,11 @@ impl Deliveries {
         self.0.refused.load(Ordering::Relaxed)
     }
 
+    /// Returns the records that the client has.
+    pub(super) fn window(&self) -> &Window {
+        &self.0.window
+    }
+
     /// Returns the brokers' reason for the first refusal.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
@@ -45,6 +63,8 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, _of: ()) {
+        let (Ok(message) | Err((_, message))) = result;
+        self.0.window.leave(message.payload_len());
         match result {
             Ok(_) => self.0.acknowledged.fetch_add(1, Ordering::Relaxed),
             Err((error, _)) => {

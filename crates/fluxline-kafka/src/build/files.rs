@@ -90,8 +90,9 @@ impl RunFolders {
             document["experiment"] = experiment.clone();
         }
         folder.write_run(&document).map_err(|error| error.to_string())?;
-        // A committed batch must survive a power cut.
-        let config = RecorderConfig { sync: SyncPolicy::Batch, ..RecorderConfig::default() };
+        // `make_durable` forces the batches of a group together.
+        let sync = SyncPolicy::EverySeconds(f64::INFINITY);
+        let config = RecorderConfig { sync, ..RecorderConfig::default() };
         Ok(Open { recorder: Recorder::open(folder, config), next: first, sources: 0 })
     }
 }
@@ -117,6 +118,16 @@ impl Output for RunFolders {
         open.next += 1;
         self.open.insert(partition, open);
         Ok(())
+    }
+
+    /// A committed batch survives a power cut.
+    fn make_durable(&mut self, partition: u32) -> Result<(), String> {
+        let Some(open) = self.open.get_mut(&partition) else { return Ok(()) };
+        let forced = open.recorder.force();
+        if forced.is_err() {
+            self.open.remove(&partition);
+        }
+        forced.map_err(|fault| fault.to_string())
     }
 }
 

@@ -19,7 +19,7 @@ use super::checkpoint::Checkpoint;
 use super::checkpoint_records::{Found, Joiner, PIECE_BYTES, PieceHead};
 use super::commits::{CommitList, record_of};
 use super::deliveries::Deliveries;
-use super::log::{Claim, Commit, EventRecord, Log, LogError, RecordTopic, Stored};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready, RecordTopic, Stored};
 use crate::client::{
     ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, headers, is_fenced,
     producer_config, record_bytes_of, wrong_settings,
@@ -72,6 +72,16 @@ pub struct Marked<'a> {
 }
 
 impl Owner {
+    /// Commits the open transaction. The client library would look for the answers of the brokers
+    /// every 100 ms only.
+    fn commit(&self) -> Result<(), KafkaError> {
+        let began = Instant::now();
+        while self.producer.in_flight_count() > 0 && began.elapsed() < COMMIT_WITHIN {
+            self.producer.poll(Duration::from_millis(1));
+        }
+        self.producer.commit_transaction(COMMIT_WITHIN)
+    }
+
     /// Sends a record; waits while the client's memory is full.
     fn send(&self, mut record: BaseRecord<'_, String, Vec<u8>>) -> Result<(), KafkaError> {
         let began = Instant::now();
@@ -107,9 +117,9 @@ struct Reader {
 }
 
 impl Reader {
-    /// Returns the next record; `None`: it has not come yet.
-    fn poll(&mut self) -> Result<Option<Stored>, KafkaError> {
-        let Some(message) = self.consumer.poll(RECORD_WITHIN).transpose()? else { return Ok(None) };
+    /// Returns the next record; `None`: it has not come within this time.
+    fn poll(&mut self, within: Duration) -> Result<Option<Stored>, KafkaError> {
+        let Some(message) = self.consumer.poll(within).transpose()? else { return Ok(None) };
         let offset = message.offset() as u64;
         self.next = offset + 1;
         Ok(Some(Stored { offset, bytes: message.payload().unwrap_or_default().into() }))
@@ -129,7 +139,7 @@ impl Reader {
         if let Some(at) = self.passed.iter().position(|record| record.offset == offset) {
             return Ok(self.passed.remove(at));
         }
-        while let Some(record) = self.poll()? {
+        while let Some(record) = self.poll(RECORD_WITHIN)? {
             if record.offset >= offset {
                 return Ok(Some(record));
             }
@@ -164,6 +174,7 @@ impl KafkaLog {
             .create_with_context(Deliveries::default())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
+        producer.context().window().set_partitions(partitions);
         for topic in [&commits, &checkpoints] {
             let found = check_topic(producer.client(), settings, topic)?;
             if found != partitions {
@@ -233,7 +244,7 @@ impl KafkaLog {
             };
             owner.send(record).map_err(meaning)?;
         }
-        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+        owner.commit().map_err(meaning)
     }
 
     /// Returns the topic of a record with events, and its partition where the key does not choose
@@ -304,6 +315,39 @@ impl KafkaLog {
         list.add_partition_offset(&self.records, partition as i32, start)?;
         consumer.assign(&list)?;
         Ok(Reader { consumer, next: offset, passed: VecDeque::new() })
+    }
+
+    /// Returns the next record of a partition, which may take this long to come.
+    fn read_within(
+        &mut self,
+        partition: u32,
+        offset: u64,
+        within: Duration,
+    ) -> Result<Option<Stored>, LogError> {
+        let reader = self.reader(partition, offset).map_err(|error| away(&error))?;
+        reader.poll(within).map_err(|error| {
+            let hole = self.hole(self.readers.get(&partition), partition, offset);
+            self.readers.remove(&partition);
+            hole.unwrap_or_else(|| away(&error))
+        })
+    }
+
+    /// Sends the records of a batch to the topics of events.
+    fn send_events(
+        &self,
+        owner: &Owner,
+        partition: u32,
+        records: &[EventRecord],
+    ) -> Result<(), LogError> {
+        for record in records {
+            let (topic, to) = self.target(record, partition)?;
+            let headers = headers(record.content, record.events);
+            let record =
+                BaseRecord::to(topic).key(&record.key).payload(&record.value).headers(headers);
+            let record = to.into_iter().fold(record, BaseRecord::partition);
+            owner.send(record).map_err(|error| of_transaction(partition, &error))?;
+        }
+        Ok(())
     }
 
     /// Returns the hole when the record at `offset` was removed.
@@ -401,18 +445,25 @@ impl Log for KafkaLog {
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
+        let window = self.producer.context().window();
+        if !window.has_room(bytes.len()) {
+            return Err(LogError::Away("the client has all records that it can send".to_owned()));
+        }
         let record =
             BaseRecord::<(), [u8]>::to(&self.records).partition(partition as i32).payload(bytes);
-        self.producer.send(record).map_err(|(error, _)| away(&error))
+        window.enter(bytes.len());
+        self.producer.send(record).map_err(|(error, _)| {
+            window.leave(bytes.len());
+            away(&error)
+        })
     }
 
     fn read(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
-        let reader = self.reader(partition, offset).map_err(|error| away(&error))?;
-        reader.poll().map_err(|error| {
-            let hole = self.hole(self.readers.get(&partition), partition, offset);
-            self.readers.remove(&partition);
-            hole.unwrap_or_else(|| away(&error))
-        })
+        self.read_within(partition, offset, RECORD_WITHIN)
+    }
+
+    fn read_at_once(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
+        self.read_within(partition, offset, Duration::ZERO)
     }
 
     fn read_again(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
@@ -428,6 +479,7 @@ impl Log for KafkaLog {
         let name = format!("fluxline-{}-{}-{partition}", self.commits, self.run);
         let producer: BaseProducer = config(&self.settings)
             .set("transactional.id", &name)
+            .set("linger.ms", "0") // a commit waits for its records
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("transaction.timeout.ms", COMMIT_WITHIN.as_millis().to_string())
@@ -455,33 +507,26 @@ impl Log for KafkaLog {
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.commit_with(claim, commit, &[])
+        self.commit_all(claim, &[Ready { commit, records: Vec::new() }])
     }
 
-    fn commit_with(
-        &mut self,
-        claim: &Claim,
-        commit: Commit,
-        records: &[EventRecord],
-    ) -> Result<(), LogError> {
+    /// All of them are one transaction: readers see them together, or none.
+    fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
         let partition = claim.partition;
         let owner = self.owners.get(&partition).filter(|owner| owner.epoch == claim.epoch);
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         owner.producer.begin_transaction().map_err(meaning)?;
-        for record in records {
-            let (topic, to) = self.target(record, partition)?;
-            let headers = headers(record.content, record.events);
-            let record =
-                BaseRecord::to(topic).key(&record.key).payload(&record.value).headers(headers);
-            let record = to.into_iter().fold(record, BaseRecord::partition);
+        for Ready { commit, records } in batches {
+            self.send_events(owner, partition, records)?;
+            let (key, payload) = record_of(self.run, commit);
+            let record = BaseRecord::to(&self.commits)
+                .partition(partition as i32)
+                .key(&key)
+                .payload(&payload);
             owner.send(record).map_err(meaning)?;
         }
-        let (key, payload) = record_of(self.run, &commit);
-        let record =
-            BaseRecord::to(&self.commits).partition(partition as i32).key(&key).payload(&payload);
-        owner.send(record).map_err(meaning)?;
-        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+        owner.commit().map_err(meaning)
     }
 
     fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
@@ -508,7 +553,7 @@ impl Log for KafkaLog {
         };
         owner.producer.begin_transaction().map_err(meaning)?;
         owner.send_checkpoint(&self.checkpoints, &head, &checkpoint.bytes).map_err(meaning)?;
-        owner.producer.commit_transaction(COMMIT_WITHIN).map_err(meaning)
+        owner.commit().map_err(meaning)
     }
 
     fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {

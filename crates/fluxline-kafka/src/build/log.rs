@@ -117,6 +117,15 @@ pub struct EventRecord {
     pub value: Vec<u8>,
 }
 
+/// A batch that is ready to be committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Its commit.
+    pub commit: Commit,
+    /// Its records for the topic of events.
+    pub records: Vec<EventRecord>,
+}
+
 /// The right to commit batches of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -157,6 +166,13 @@ pub trait Log {
         self.read(partition, offset)
     }
 
+    /// Returns the record at `offset` or the first one behind, if it is here without a wait.
+    ///
+    /// Errors: as [`Log::read`].
+    fn read_at_once(&mut self, partition: u32, offset: u64) -> Result<Option<Stored>, LogError> {
+        self.read(partition, offset)
+    }
+
     /// Takes a partition; the builder that had it before can commit no more.
     fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError>;
 
@@ -165,19 +181,15 @@ pub trait Log {
     /// Errors: [`LogError::Fenced`] when the claim has ended; nothing is committed then.
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError>;
 
-    /// Commits a batch together with records of its events: readers see all of them, or nothing.
+    /// Commits batches that follow each other, each together with records of its events: readers
+    /// see all records of a batch, or none. After an error, the first few batches may be committed.
     ///
     /// Errors: as [`Log::commit`]; a log without a topic of events takes no records.
-    fn commit_with(
-        &mut self,
-        claim: &Claim,
-        commit: Commit,
-        records: &[EventRecord],
-    ) -> Result<(), LogError> {
-        match records.is_empty() {
-            true => self.commit(claim, commit),
+    fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
+        batches.iter().try_for_each(|batch| match batch.records.is_empty() {
+            true => self.commit(claim, batch.commit.clone()),
             false => Err(LogError::Away("it has no topic of events".to_owned())),
-        }
+        })
     }
 
     /// Keeps a checkpoint by a claim, and the one before it.
@@ -293,24 +305,21 @@ impl Log for MemoryLog {
     }
 
     fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.commit_with(claim, commit, &[])
+        self.commit_all(claim, &[Ready { commit, records: Vec::new() }])
     }
 
-    fn commit_with(
-        &mut self,
-        claim: &Claim,
-        commit: Commit,
-        records: &[EventRecord],
-    ) -> Result<(), LogError> {
+    fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
         let mut list = self.lock();
         let partition = claim.partition;
         let of = list.get_mut(partition as usize).ok_or_else(|| unknown(partition))?;
-        let is_next = commit.batch == of.committed.len() as u64;
-        if of.epoch != claim.epoch || !is_next {
-            return Err(LogError::Fenced { partition });
+        for Ready { commit, records } in batches {
+            let is_next = commit.batch == of.committed.len() as u64;
+            if of.epoch != claim.epoch || !is_next {
+                return Err(LogError::Fenced { partition });
+            }
+            of.committed.push(commit.clone());
+            of.events.extend_from_slice(records);
         }
-        of.committed.push(commit);
-        of.events.extend_from_slice(records);
         Ok(())
     }
 

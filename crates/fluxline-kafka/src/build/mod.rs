@@ -9,6 +9,7 @@
 pub mod checkpoint;
 #[cfg(any(feature = "client", test))]
 mod checkpoint_records;
+mod commit_group;
 #[cfg(any(feature = "client", test))]
 pub(crate) mod commits;
 #[cfg(feature = "client")]
@@ -37,7 +38,7 @@ pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use filtered::{EventFilter, Filtered};
-pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, RecordTopic, Stored};
+pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Ready, RecordTopic, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode};
 pub use partition::{
     Advance, BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts,

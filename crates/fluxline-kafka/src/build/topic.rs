@@ -228,6 +228,10 @@ impl Output for Outputs {
         }
     }
 
+    fn make_durable(&mut self, partition: u32) -> Result<(), String> {
+        self.files.as_mut().map_or(Ok(()), |files| files.make_durable(partition))
+    }
+
     fn publish(
         &mut self,
         partition: u32,

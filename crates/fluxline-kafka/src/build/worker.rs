@@ -3,10 +3,11 @@
 //! A builder that takes over goes on from the newest checkpoint. What it reads from there on gives
 //! the committed batches once more, whose check sums are compared.
 //!
-//! A batch is written first and committed then. After a death between the two, the batch is in the
-//! output without a commit; the next builder makes the same batch again and commits it. Readers
-//! take committed batches, each by its number, so no event is lost or doubled. Records for the
-//! topic of events become visible with the commit, in one transaction.
+//! A batch is written first and committed then. While a commit is under way, more records arrive.
+//! The builder takes all that are here, and commits their batches together. After a death between the
+//! two, the batch is in the output without a commit; the next builder makes the same batch again and
+//! commits it. Readers take committed batches, each by its number, so no event is lost or doubled.
+//! Records for the topic of events become visible with the commit, in one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +15,28 @@ use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::StreamEncoder;
 
 use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
+use super::commit_group::CommitGroup;
 use super::entry::{RecordHead, RecordWriter};
 use super::filtered::EventFilter;
-use super::log::{Claim, Commit, EventRecord, Log, LogError};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
 use super::partition::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
 use super::sink_sums::SinkSums;
 
 /// The place that batches are written to.
 pub trait Output {
-    /// Writes a batch of a partition. It is durable when this returns.
+    /// Writes a batch of a partition.
     fn write(
         &mut self,
         partition: u32,
         sources: &[BuiltSource],
         batch: &OutputBatch,
     ) -> Result<(), String>;
+
+    /// Makes the written batches of a partition durable. They are committed afterwards.
+    fn make_durable(&mut self, partition: u32) -> Result<(), String> {
+        let _ = partition;
+        Ok(())
+    }
 
     /// Returns the records of a batch that become visible together with its commit; none by
     /// default.
@@ -119,6 +127,7 @@ pub struct Worker {
     stream: Vec<u8>,
     policy: CheckpointPolicy,
     since: SinceCheckpoint,
+    group: CommitGroup,
     behind: Behind,
     /// The records about dead nodes that this builder wrote.
     stated: BTreeMap<u16, RecordHead>,
@@ -176,6 +185,7 @@ impl Worker {
             stream: Vec::new(),
             policy: CheckpointPolicy::default(),
             since: SinceCheckpoint::default(),
+            group: CommitGroup::default(),
             behind: Behind::default(),
             stated: BTreeMap::new(),
             notes: Vec::new(),
@@ -229,7 +239,8 @@ impl Worker {
         inputs.iter().for_each(|(node, input)| self.builder.read_on_demand(*node, *input));
     }
 
-    /// Takes one record, or writes and commits a batch that is due.
+    /// Takes one record, or writes a batch that is due. Commits the written batches when no further
+    /// record is here, or enough of them wait.
     ///
     /// Errors: [`WorkError`]; claim the partition again then, or leave it to another builder.
     pub fn step(
@@ -242,12 +253,16 @@ impl Worker {
         self.notes.extend(self.filter.take_notes());
         match advance {
             Advance::Batch(batch) => {
-                self.put(log, output, &batch)?;
+                self.put(output, &batch)?;
                 self.behind.has_batch = true;
+                if self.group.is_due() {
+                    self.commit(log, output)?;
+                }
                 return Ok(Step::Worked);
             }
             Advance::Again(offset) => {
                 let Some(record) = log.read_again(partition, offset)? else {
+                    self.commit(log, output)?;
                     return Ok(Step::Idle);
                 };
                 if !self.builder.supply(offset, &record.bytes) {
@@ -260,13 +275,20 @@ impl Worker {
         }
         let Behind { record_bytes, has_batch } = std::mem::take(&mut self.behind);
         if record_bytes > 0 {
-            self.save_when_due(log, record_bytes, has_batch)?;
+            self.save_when_due(log, output, record_bytes, has_batch)?;
         }
         if self.builder.is_ended() {
+            self.commit(log, output)?;
             self.check_end()?;
             return Ok(Step::Over);
         }
-        let Some(record) = log.read(partition, self.builder.next_offset())? else {
+        let offset = self.builder.next_offset();
+        let record = match self.group.len() {
+            0 => log.read(partition, offset)?,
+            _ => log.read_at_once(partition, offset)?,
+        };
+        let Some(record) = record else {
+            self.commit(log, output)?;
             return Ok(Step::Idle);
         };
         self.builder.put(record.offset, &record.bytes);
@@ -292,9 +314,10 @@ impl Worker {
     fn save_when_due(
         &mut self,
         log: &mut impl Log,
+        output: &mut (impl Output + ?Sized),
         record_bytes: usize,
         has_batch: bool,
-    ) -> Result<(), LogError> {
+    ) -> Result<(), WorkError> {
         let mark = self.builder.now();
         let is_due = self.since.is_due(self.policy, record_bytes, mark, has_batch);
         // Batches that were committed before are behind an earlier checkpoint already.
@@ -303,6 +326,8 @@ impl Worker {
         if !is_new || !(is_due || self.builder.is_ended()) {
             return Ok(());
         }
+        // The batches before a checkpoint are not made again.
+        self.commit(log, output)?;
         let Some(checkpoint) = self.builder.save() else {
             self.since = SinceCheckpoint::begin(CHECKPOINT_BYTES_MAX, mark);
             let partition = self.claim.partition;
@@ -316,7 +341,13 @@ impl Worker {
             return Ok(());
         };
         self.since = SinceCheckpoint::begin(checkpoint.bytes.len(), mark);
-        log.save(&self.claim, &checkpoint)
+        Ok(log.save(&self.claim, &checkpoint)?)
+    }
+
+    /// Returns the number of batches that are written and not yet committed.
+    #[must_use]
+    pub fn uncommitted(&self) -> usize {
+        self.group.len()
     }
 
     /// Returns the builder of the partition.
@@ -334,9 +365,28 @@ impl Worker {
         }
     }
 
-    fn put(
+    /// Commits the written batches.
+    ///
+    /// Errors: as [`Worker::step`].
+    pub fn commit(
         &mut self,
         log: &mut impl Log,
+        output: &mut (impl Output + ?Sized),
+    ) -> Result<(), WorkError> {
+        let group = self.group.take();
+        let Some(last) = group.last() else { return Ok(()) };
+        let (partition, batch) = (self.claim.partition, last.commit.batch);
+        output.make_durable(partition).map_err(|reason| WorkError::Output {
+            partition,
+            batch,
+            reason,
+        })?;
+        Ok(log.commit_all(&self.claim, &group)?)
+    }
+
+    /// Writes a batch and puts it into the group, unless it was committed before the claim.
+    fn put(
+        &mut self,
         output: &mut (impl Output + ?Sized),
         batch: &OutputBatch,
     ) -> Result<(), WorkError> {
@@ -353,7 +403,9 @@ impl Worker {
             .and_then(|()| output.publish(partition, sources, batch))
             .map_err(|reason| WorkError::Output { partition, batch: batch.number, reason })?;
         (commit.refused, commit.sink) = (published.refused, published.sink);
-        Ok(log.commit_with(&self.claim, commit, &published.records)?)
+        let bytes = batch.events.bytes.len();
+        self.group.push(Ready { commit, records: published.records }, bytes);
+        Ok(())
     }
 
     /// Returns the commit of a batch, if it was committed before the claim.

@@ -242,6 +242,11 @@ fn build(
             publish(&worker);
         }
     }
+    let last = worker.commit(&mut log, &mut output);
     publish(&worker);
-    Ok(Ended::Left)
+    match last {
+        // Another builder has the partition already: it makes these batches.
+        Ok(()) | Err(WorkError::Log(LogError::Fenced { .. })) => Ok(Ended::Left),
+        Err(error) => Err(error),
+    }
 }
