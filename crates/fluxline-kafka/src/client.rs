@@ -70,8 +70,8 @@ pub enum TopicError {
     },
     /// The brokers have no cluster of this name.
     #[error(
-        "there is no cluster {cluster} at {brokers} (found: {found}); correct the name, or start \
-        its nodes with `fluxline run EXPERIMENT --node NODE`"
+        "cluster {cluster} is unknown at {brokers} (found: {found}); correct the name, or start its \
+        nodes with `fluxline run EXPERIMENT --node NODE`"
     )]
     NoCluster {
         /// The cluster.

@@ -1,8 +1,9 @@
 //! The sink: sends each recorded batch to a topic while the run goes on.
 //!
 //! The producer is idempotent: the broker stores each record once, whatever is repeated. Records
-//! wait in a queue of ours (`feeder`). Memory is bounded; records beyond it are left out and counted. A broker that is away stops nothing: its
-//! records time out, are counted, and `fluxline ship` sends them from the files.
+//! wait in a queue of ours (`feeder`). Memory is bounded; records beyond it are left out and
+//! counted. A broker that is away stops nothing: its records time out, are counted, and
+//! `fluxline ship` sends them from the files.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

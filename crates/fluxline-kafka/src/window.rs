@@ -33,8 +33,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for requests of so many bytes and records: as many requests as the client
-    /// keeps under way.
+    /// Returns the limits for requests of `batch_bytes` bytes and `records` records: as many
+    /// requests as the client keeps under way.
     pub fn of_requests(batch_bytes: usize, records: usize) -> Limits {
         let requests = UNDER_WAY_MAX.div_ceil(records.max(1));
         Limits { bytes: requests.saturating_mul(batch_bytes), records: requests * records.max(1) }

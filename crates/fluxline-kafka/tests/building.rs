@@ -248,9 +248,7 @@ impl Nodes {
     }
 
     fn is_over(&mut self) -> bool {
-        self.workers
-            .iter()
-            .all(|worker| worker.as_ref().is_some_and(|worker| worker.partition().is_ended()))
+        self.workers.iter().all(|worker| worker.as_ref().is_some_and(Worker::is_over))
     }
 
     /// Returns the committed batches of all partitions.

@@ -10,25 +10,29 @@ use rdkafka::producer::ProducerContext;
 use crate::window::{BATCH_BYTES, Limits, Window};
 
 /// Counts the answers of the brokers; clones share the counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Deliveries(Arc<Counts>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Counts {
     acknowledged: AtomicU64,
     refused: AtomicU64,
     /// The reason of the first refusal.
     reason: Mutex<Option<String>>,
-    window: Window,
 }
 
-impl Default for Deliveries {
-    /// The window has two batches for each partition: records are so large that two requests are
+/// The context of a producer whose records are limited by a window.
+pub(super) struct Windowed {
+    pub(super) deliveries: Deliveries,
+    pub(super) window: Window,
+}
+
+impl Windowed {
+    /// Makes a window of two batches for each partition: records are so large that two requests are
     /// under way.
-    fn default() -> Deliveries {
-        let limits = Limits::of_bytes(2 * BATCH_BYTES);
-        let (acknowledged, refused, reason) = Default::default();
-        Deliveries(Arc::new(Counts { acknowledged, refused, reason, window: Window::new(limits) }))
+    pub(super) fn new() -> Windowed {
+        let window = Window::new(Limits::of_bytes(2 * BATCH_BYTES));
+        Windowed { deliveries: Deliveries::default(), window }
     }
 }
 
@@ -45,11 +49,6 @@ impl Deliveries {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the records that the client has.
-    pub(super) fn window(&self) -> &Window {
-        &self.0.window
-    }
-
     /// Returns the brokers' reason for the first refusal.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
@@ -63,8 +62,6 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = ();
 
     fn delivery(&self, result: &DeliveryResult<'_>, _of: ()) {
-        let (Ok(message) | Err((_, message))) = result;
-        self.0.window.leave(message.payload_len());
         match result {
             Ok(_) => self.0.acknowledged.fetch_add(1, Ordering::Relaxed),
             Err((error, _)) => {
@@ -73,5 +70,17 @@ impl ProducerContext for Deliveries {
                 self.0.refused.fetch_add(1, Ordering::Relaxed)
             }
         };
+    }
+}
+
+impl ClientContext for Windowed {}
+
+impl ProducerContext for Windowed {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, of: ()) {
+        let (Ok(message) | Err((_, message))) = result;
+        self.window.leave(message.payload_len());
+        self.deliveries.delivery(result, of);
     }
 }

@@ -18,7 +18,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::checkpoint::Checkpoint;
 use super::checkpoint_records::{Found, Joiner, PIECE_BYTES, PieceHead};
 use super::commits::{CommitList, record_of};
-use super::deliveries::Deliveries;
+use super::deliveries::{Deliveries, Windowed};
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready, RecordTopic, Stored};
 use crate::client::{
     ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, headers, is_fenced,
@@ -48,7 +48,7 @@ pub struct KafkaLog {
     run: u64,
     partitions: u32,
     begins: Begins,
-    producer: ThreadedProducer<Deliveries>,
+    producer: ThreadedProducer<Windowed>,
     readers: BTreeMap<u32, Reader>,
     /// Readers of records that were read before.
     again: BTreeMap<u32, Reader>,
@@ -167,14 +167,14 @@ impl KafkaLog {
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
         let checkpoints = format!("{name}.checkpoints");
-        let producer: ThreadedProducer<Deliveries> = producer_config(settings)
+        let producer: ThreadedProducer<Windowed> = producer_config(settings)
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
-            .create_with_context(Deliveries::default())
+            .create_with_context(Windowed::new())
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(producer.client(), settings, &records)?;
-        producer.context().window().set_partitions(partitions);
+        producer.context().window.set_partitions(partitions);
         for topic in [&commits, &checkpoints] {
             let found = check_topic(producer.client(), settings, topic)?;
             if found != partitions {
@@ -275,7 +275,7 @@ impl KafkaLog {
     /// Returns the records that the brokers have acknowledged and refused since the log was opened.
     #[must_use]
     pub fn deliveries(&self) -> Deliveries {
-        Deliveries::clone(self.producer.context())
+        self.producer.context().deliveries.clone()
     }
 
     /// Waits until the broker has all appended records.
@@ -445,7 +445,7 @@ impl Log for KafkaLog {
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {
-        let window = self.producer.context().window();
+        let window = &self.producer.context().window;
         if !window.has_room(bytes.len()) {
             return Err(LogError::Away("the client has all records that it can send".to_owned()));
         }

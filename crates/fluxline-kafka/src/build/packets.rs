@@ -5,14 +5,11 @@ use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_daq::readout::{Accepted, Counted};
 
 use super::entry::{Entry, Passed, RecordHead};
-use super::partition::{BuiltSource, PartitionBuilder};
+use super::partition::{BuiltSource, PartitionBuilder, SOURCES_MAX};
 
 /// Bits of the number of restarts that count those of a packet counter; the rest has the starts of
 /// its node.
 const RESTARTS_BITS: u32 = 20;
-
-/// Most sources of a node.
-pub(super) const SOURCES_MAX: usize = 1 << 16;
 
 impl PartitionBuilder {
     /// Takes an entry of a record.

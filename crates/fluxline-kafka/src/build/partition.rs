@@ -21,12 +21,13 @@ use super::edge::{ENTRIES_MAX, Taken};
 use super::entry::{RecordHead, read_record};
 use super::filtered::{EventFilter, Filtered};
 use super::held::Queue;
-use super::packets::SOURCES_MAX;
 use super::refused::Refused;
 
 /// Most records of all nodes that wait for another node. The node that is furthest behind is left
 /// out then.
 const HELD_RECORDS_MAX: usize = 1 << 20;
+/// Most sources of a node.
+pub(super) const SOURCES_MAX: usize = 1 << 16;
 
 /// Counts of the builder of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@
 //! the committed batches once more, whose check sums are compared.
 //!
 //! A batch is written first and committed then. While a commit is under way, more records arrive.
-//! The builder takes all that are here, and commits their batches together. After a death between the
-//! two, the batch is in the output without a commit; the next builder makes the same batch again and
-//! commits it. Readers take committed batches, each by its number, so no event is lost or doubled.
-//! Records for the topic of events become visible with the commit, in one transaction.
+//! The builder takes all that are here, and commits their batches together. After a death between
+//! the two, the batch is in the output without a commit; the next builder makes the same batch
+//! again and commits it. Readers take committed batches, each by its number, so no event is lost
+//! or doubled. Records for the topic of events become visible with the commit, in one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -348,6 +348,12 @@ impl Worker {
     #[must_use]
     pub fn uncommitted(&self) -> usize {
         self.group.len()
+    }
+
+    /// Returns true when the run has ended, and all its batches are committed.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.builder.is_ended() && self.group.len() == 0
     }
 
     /// Returns the builder of the partition.

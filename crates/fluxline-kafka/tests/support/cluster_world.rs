@@ -345,9 +345,8 @@ impl Sim {
         self.chaos = CALM;
         for _ in 0..100_000 {
             (0..self.builders.len()).for_each(|partition| self.work(partition));
-            let is_over = |of: &Option<Builder>| {
-                of.as_ref().is_some_and(|builder| builder.worker.partition().is_ended())
-            };
+            let is_over =
+                |of: &Option<Builder>| of.as_ref().is_some_and(|builder| builder.worker.is_over());
             if self.builders.iter().all(is_over) {
                 (0..self.builders.len()).for_each(|partition| self.publish_builder(partition));
                 return;
