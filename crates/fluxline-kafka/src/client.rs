@@ -1,5 +1,6 @@
 //! The client library's configuration, its errors in words, and the check of a topic.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,10 @@ use crate::settings::Settings;
 use crate::wait::block_on;
 use crate::window::BATCH_BYTES;
 
-/// Time for the first answer of a broker.
-pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Time for an answer of a broker that may be busy.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+/// Time for the first answer of a broker; then it is looked why none came.
+const FIRST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The reason why a topic cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,12 +199,19 @@ pub fn is_fenced(error: &KafkaError) -> bool {
 /// Time for a second connection to show why the first one got no answer.
 const CAUSE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Keeps the client's reports about logins and encryption.
+/// Keeps the client's reports about logins, encryption and brokers that are away.
 #[derive(Default)]
-struct Cause(Mutex<Option<(bool, String)>>);
+struct Cause {
+    security: Mutex<Option<(bool, String)>>,
+    /// No broker takes a connection.
+    is_down: AtomicBool,
+}
 
 impl ClientContext for Cause {
     fn error(&self, error: KafkaError, reason: &str) {
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
+            self.is_down.store(true, Ordering::Relaxed);
+        }
         let is_login = matches!(
             error.rdkafka_error_code(),
             Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed)
@@ -224,7 +234,7 @@ impl ClientContext for Cause {
 
 impl Cause {
     fn note(&self, is_login: bool, reason: &str) {
-        let mut cause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cause = self.security.lock().unwrap_or_else(PoisonError::into_inner);
         cause.get_or_insert_with(|| (is_login, reason.to_owned()));
     }
 }
@@ -236,24 +246,28 @@ impl ProducerContext for Cause {
 }
 
 /// Returns the reason why no broker answered: it connects again and waits for the client's report.
-fn no_answer(settings: &Settings, error: &KafkaError) -> TopicError {
+/// The second value is true when a broker takes the connection, and may only be slow.
+fn no_answer(settings: &Settings, error: &KafkaError) -> (TopicError, bool) {
     let brokers = settings.brokers.clone();
     let limit = Instant::now() + CAUSE_WITHIN;
+    let mut may_be_slow = false;
     if let Ok(probe) = config(settings)
         .set_log_level(RDKafkaLogLevel::Info)
         .create_with_context::<_, BaseProducer<Cause>>(Cause::default())
     {
         while Instant::now() < limit {
             probe.poll(Duration::from_millis(50));
-            let cause = probe.context().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let cause =
+                probe.context().security.lock().unwrap_or_else(PoisonError::into_inner).take();
             match cause {
-                Some((true, reason)) => return TopicError::Login { brokers, reason },
-                Some((false, reason)) => return TopicError::Security { brokers, reason },
+                Some((true, reason)) => return (TopicError::Login { brokers, reason }, false),
+                Some((false, reason)) => return (TopicError::Security { brokers, reason }, false),
                 None => {}
             }
         }
+        may_be_slow = !probe.context().is_down.load(Ordering::Relaxed);
     }
-    TopicError::NoBroker { brokers, reason: error.to_string() }
+    (TopicError::NoBroker { brokers, reason: error.to_string() }, may_be_slow)
 }
 
 /// Checks that a topic exists and takes records; returns its number of partitions.
@@ -263,9 +277,14 @@ pub fn check_topic<C: ClientContext>(
     topic: &str,
 ) -> Result<usize, TopicError> {
     let brokers = settings.brokers.clone();
-    let metadata = client
-        .fetch_metadata(Some(topic), ANSWER_WITHIN)
-        .map_err(|error| no_answer(settings, &error))?;
+    let ask = |within| client.fetch_metadata(Some(topic), within);
+    let metadata = ask(FIRST_ANSWER_WITHIN).or_else(|error| {
+        let (reason, may_be_slow) = no_answer(settings, &error);
+        if !may_be_slow {
+            return Err(reason);
+        }
+        ask(ANSWER_WITHIN).map_err(|_| reason)
+    })?;
     let Some(of_topic) = metadata.topics().iter().find(|its| its.name() == topic) else {
         return Err(TopicError::Missing { topic: topic.to_owned(), brokers });
     };

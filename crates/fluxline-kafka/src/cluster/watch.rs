@@ -21,6 +21,8 @@ use crate::build::commits::read_commit;
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
 use crate::settings::Settings;
 
+/// Time for a look; a broker that takes longer counts as away.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
 /// Most processes of a run.
 const PROCESSES_MAX: usize = 4096;
 /// Wait for a record.
@@ -118,7 +120,7 @@ impl LedgerReader {
     /// Errors: the broker is away; the counts so far stay, and nobody counts as dead for it.
     pub fn look(&mut self, within: Duration) -> Result<(), LogError> {
         std::thread::sleep(within);
-        let looked = self.catch_up(Instant::now() + ANSWER_WITHIN);
+        let looked = self.catch_up(Instant::now() + LOOK_WITHIN);
         if looked.is_err() {
             self.away_until = Some(Instant::now());
         }
