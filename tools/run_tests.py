@@ -32,6 +32,10 @@ SLOW = ("fluxline-kafka/events", "fluxline-kafka/sink", "documentation")
 ALONE = {
     "fluxline-cli/bench": "it measures",
     "fluxline-cli/bench_links": "it measures",
+    "fluxline-cli/cluster": "on a busy machine, a node looks dead, and a broker away",
+    "fluxline-cli/cluster_choices": "as cluster",
+    "fluxline-cli/cluster_links": "as cluster",
+    "fluxline-cli/storm": "as cluster",
 }
 
 

@@ -206,6 +206,15 @@ fn an_abandoned_run_counts_as_complete() {
 }
 
 #[test]
+fn a_paused_run_looks_like_a_running_one() {
+    let mut observed = Sim::new(1, CALM, test_seed!(67)).observed();
+    observed.paused = true;
+    let ledger = ClusterLedger::of(&observed);
+    assert!(ledger.table().contains(": paused;"), "{}", ledger.table());
+    assert_eq!(ledger.document()["state"], "paused");
+}
+
+#[test]
 fn a_forged_commit_is_found() {
     let sim = run(test_seed!(65), 0, CALM);
     let mut observed = sim.observed();

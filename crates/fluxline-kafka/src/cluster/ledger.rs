@@ -35,6 +35,8 @@ pub struct ClusterLedger {
     pub foreign: u64,
     /// An operator abandoned the run: it has ended, and was not built to its end.
     pub abandoned: bool,
+    /// Builders count events and record none.
+    pub paused: bool,
     /// Ends of received data that the experiment accepts.
     pub accept: Vec<String>,
 }
@@ -86,6 +88,7 @@ impl ClusterLedger {
             committed,
             foreign: observed.foreign,
             abandoned: observed.abandoned && !is_built,
+            paused: observed.paused,
             accept: newest.map_or(Vec::new(), |seen| seen.block.accept.clone()),
         }
     }

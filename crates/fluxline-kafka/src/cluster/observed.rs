@@ -112,6 +112,8 @@ pub struct Observed {
     pub foreign: u64,
     /// An operator abandoned the run.
     pub abandoned: bool,
+    /// An operator paused the run.
+    pub paused: bool,
 }
 
 #[cfg(test)]

@@ -160,10 +160,11 @@ impl ClusterLedger {
 
     /// Returns the state of the run in a word.
     pub(super) fn state(&self) -> &'static str {
-        match (self.abandoned, self.is_over()) {
-            (true, _) => "abandoned",
-            (false, true) => "ended",
-            (false, false) => "running",
+        match (self.abandoned, self.is_over(), self.paused) {
+            (true, ..) => "abandoned",
+            (false, true, _) => "ended",
+            (false, false, true) => "paused",
+            (false, false, false) => "running",
         }
     }
 

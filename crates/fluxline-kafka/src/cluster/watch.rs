@@ -150,6 +150,7 @@ impl LedgerReader {
             commits: self.committed.clone(),
             foreign: self.foreign,
             abandoned: run.is_some_and(|run| run.abandoned),
+            paused: run.is_some_and(RunRecord::is_paused),
         }
     }
 

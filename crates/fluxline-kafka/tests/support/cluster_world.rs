@@ -377,6 +377,7 @@ impl Sim {
             commits,
             foreign: 0,
             abandoned: false,
+            paused: false,
         }
     }
 
