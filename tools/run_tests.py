@@ -30,6 +30,7 @@ TIMES = ROOT / "target/test-times.json"
 SLOW = ("fluxline-kafka/events", "fluxline-kafka/sink", "documentation")
 # Programs that run alone, each with the reason.
 ALONE = {
+    "fluxline-bench/papers": "it measures",
     "fluxline-cli/bench": "it measures",
     "fluxline-cli/bench_links": "it measures",
     "fluxline-cli/cluster": "on a busy machine, a node looks dead, and a broker away",
