@@ -2,8 +2,8 @@
 //!
 //! run: cargo run --release -p fluxline-kafka --example building_cost -- 1000
 //! (the arguments are the size of a packet's payload, the packets of a board for each event, the
-//! number of rounds, and the number of readout nodes, whose packets alternate; the log is in memory,
-//! so brokers cost nothing)
+//! number of rounds, and the number of readout nodes, whose packets alternate; the log is in
+//! memory, so brokers cost nothing)
 
 mod support;
 

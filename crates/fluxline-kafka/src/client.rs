@@ -73,8 +73,8 @@ pub enum TopicError {
     },
     /// The brokers have no cluster of this name.
     #[error(
-        "cluster {cluster} is unknown at {brokers} (found: {found}); correct the name, or start its \
-        nodes with `fluxline run EXPERIMENT --node NODE`"
+        "cluster {cluster} is unknown at {brokers} (found: {found}); correct the name, or start \
+        its nodes with `fluxline run EXPERIMENT --node NODE`"
     )]
     NoCluster {
         /// The cluster.
@@ -306,6 +306,42 @@ pub fn check_topic<C: ClientContext>(
         }
         _ => Ok(partitions.len()),
     }
+}
+
+/// Returns the offsets of the first record of a partition and behind its last one. Brokers may not
+/// know a new topic for a moment, so it asks again.
+pub fn watermarks<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    partition: i32,
+) -> Result<(i64, i64), KafkaError> {
+    /// Time between two questions.
+    const PAUSE: Duration = Duration::from_millis(200);
+    let limit = Instant::now() + ANSWER_WITHIN;
+    loop {
+        match client.fetch_watermarks(topic, partition, ANSWER_WITHIN) {
+            Err(error) if may_be_new(&error) && Instant::now() < limit => {
+                std::thread::sleep(PAUSE);
+                // The client asks the brokers about the topic again. The next answer shows it.
+                let _ = client.fetch_metadata(Some(topic), ANSWER_WITHIN);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Returns true for errors of a topic that was made a moment ago.
+fn may_be_new(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::UnknownPartition
+                | RDKafkaErrorCode::UnknownTopic
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::NotLeaderForPartition
+        )
+    )
 }
 
 /// Returns the topic's min.insync.replicas, where the broker shows it to this user.

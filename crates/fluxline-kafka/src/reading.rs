@@ -8,7 +8,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use crate::client::{ANSWER_WITHIN, consumer_config};
+use crate::client::{consumer_config, watermarks};
 use crate::settings::Settings;
 
 /// Time without any record after which reading gives up; longer than a transaction may stay open.
@@ -56,10 +56,10 @@ impl PartitionReader {
                 .create()
         };
         let (consumer, partition) = (client("read_committed")?, partition as i32);
-        let (first, end) =
-            client("read_uncommitted")?.fetch_watermarks(topic, partition, ANSWER_WITHIN)?;
+        let all = client("read_uncommitted")?;
+        let (first, end) = watermarks(all.client(), topic, partition)?;
         let limit = Instant::now() + PATIENCE;
-        while consumer.fetch_watermarks(topic, partition, ANSWER_WITHIN)?.1 < end {
+        while watermarks(consumer.client(), topic, partition)?.1 < end {
             if Instant::now() > limit {
                 return Err(timed_out());
             }

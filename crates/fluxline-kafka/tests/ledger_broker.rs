@@ -212,3 +212,35 @@ fn broker_that_is_away_stops_no_node_and_makes_nobody_dead() {
         let _ = reader.look(Duration::from_millis(100));
     }
 }
+
+#[test]
+fn transactions_that_end_during_a_look_make_the_observer_blind() {
+    let (_broker, settings) = cluster();
+    let mut writer = LedgerWriter::open(&settings, "lab").expect("the topic");
+    let readout = Some(ReadoutBlock::default());
+    let block = NodeBlock { readout, ..block(1, "crate-a", NodeState::Running) };
+    writer.finish(&block, WITHIN).expect("stored");
+    let mut reader = LedgerReader::open(&settings, "lab", None, WITHIN).expect("a ledger");
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", &settings.brokers)
+        .set("transactional.id", "fluxline-test")
+        .create()
+        .expect("a producer");
+    producer.init_transactions(WITHIN).expect("begun");
+    for round in 0..8 {
+        std::thread::scope(|scope| {
+            // Its mark moves the end of the topic, and no record comes.
+            let aborts = scope.spawn(|| {
+                producer.begin_transaction().expect("begun");
+                let record = BaseRecord::<str, str>::to("lab.commits").partition(0).payload("x");
+                producer.send(record).expect("sent");
+                producer.flush(WITHIN).expect("there");
+                producer.abort_transaction(WITHIN).expect("ended");
+            });
+            while !aborts.is_finished() {
+                let _ = reader.look(Duration::ZERO); // the next look counts
+            }
+        });
+        reader.look(Duration::ZERO).unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+}

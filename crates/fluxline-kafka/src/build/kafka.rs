@@ -22,7 +22,7 @@ use super::deliveries::{Deliveries, Windowed};
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready, RecordTopic, Stored};
 use crate::client::{
     ANSWER_WITHIN, TopicError, check_topic, config, consumer_config, headers, is_fenced,
-    producer_config, record_bytes_of, wrong_settings,
+    producer_config, record_bytes_of, watermarks, wrong_settings,
 };
 use crate::cut::ContentType;
 use crate::reading::{PartitionReader, read_to_end};
@@ -535,11 +535,7 @@ impl Log for KafkaLog {
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         // No transaction of this owner is open: its commits so far are before this offset.
-        let marks = owner.producer.client().fetch_watermarks(
-            &self.commits,
-            partition as i32,
-            ANSWER_WITHIN,
-        );
+        let marks = watermarks(owner.producer.client(), &self.commits, partition as i32);
         let commits_from = marks.map_err(|error| away(&error))?.1.max(0) as u64;
         let head = PieceHead {
             run: self.run,

@@ -8,7 +8,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, watermarks, wrong_settings};
 use crate::settings::Settings;
 use crate::wait::block_on;
 
@@ -135,7 +135,7 @@ pub fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, TopicError
 pub fn ends(settings: &Settings, topic: &str, partitions: u32) -> Result<Vec<u64>, TopicError> {
     let probe: BaseConsumer = config(settings).create().map_err(|error| wrong_settings(&error))?;
     let end = |partition: u32| {
-        let marks = probe.fetch_watermarks(topic, partition as i32, ANSWER_WITHIN);
+        let marks = watermarks(probe.client(), topic, partition as i32);
         let marks = marks.map_err(|error| TopicError::NoBroker {
             brokers: settings.brokers.clone(),
             reason: error.to_string(),

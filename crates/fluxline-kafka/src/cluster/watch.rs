@@ -18,11 +18,14 @@ use super::ledger::ClusterLedger;
 use super::observed::{Committed, Observed, Seen};
 use crate::build::LogError;
 use crate::build::commits::read_commit;
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::client::{TopicError, check_topic, config, watermarks, wrong_settings};
 use crate::settings::Settings;
 
 /// Time for a look; a broker that takes longer counts as away.
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
+/// Time without a record after which the place of an end is asked for again. It doubles each time,
+/// so that a slow broker can answer.
+const QUIET_FIRST: Duration = Duration::from_secs(1);
 /// Most processes of a run.
 const PROCESSES_MAX: usize = 4096;
 /// Wait for a record.
@@ -285,6 +288,16 @@ impl Tail {
         self.consumer.assign(&list).map_err(|error| away(&error))
     }
 
+    /// Makes the client state the ends of partitions again. It states each end once, and the mark
+    /// of a transaction may have moved the end between the question for it and that statement.
+    fn ask_for_ends(&self, open: &BTreeMap<i32, i64>) {
+        for partition in open.keys() {
+            let next = self.next.get(partition).map_or(Offset::Beginning, |at| Offset::Offset(*at));
+            // A failure shows itself at the limit of the look.
+            let _ = self.consumer.seek(&self.topic, *partition, next, RECORD_WITHIN);
+        }
+    }
+
     /// Reads the records up to the end that every partition has now.
     ///
     /// A topic that somebody writes all the time never shows its end, so the ends are asked first.
@@ -297,7 +310,7 @@ impl Tail {
     ) -> Result<(), LogError> {
         let mut open = BTreeMap::new();
         for partition in 0..self.partitions as i32 {
-            let marks = self.consumer.fetch_watermarks(&self.topic, partition, ANSWER_WITHIN);
+            let marks = watermarks(self.consumer.client(), &self.topic, partition);
             let (low, high) = marks.map_err(|error| away(&error))?;
             if high > low.max(self.next.get(&partition).copied().unwrap_or(0)) {
                 open.insert(partition, high);
@@ -306,10 +319,17 @@ impl Tail {
         let mut failed = None;
         // One more poll than the ends ask for: an old mark of an end may hide a record behind it.
         let mut wait = Duration::ZERO;
+        let (mut heard, mut quiet_max) = (Instant::now(), QUIET_FIRST);
         loop {
             let polled = self.consumer.poll(wait);
             if polled.is_none() && open.is_empty() {
                 return Ok(());
+            }
+            if polled.is_some() {
+                heard = Instant::now();
+            } else if heard.elapsed() >= quiet_max {
+                (heard, quiet_max) = (Instant::now(), 2 * quiet_max);
+                self.ask_for_ends(&open);
             }
             wait = if open.is_empty() { Duration::ZERO } else { RECORD_WITHIN };
             match polled {
