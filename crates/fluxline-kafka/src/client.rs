@@ -163,7 +163,7 @@ pub fn consumer_config(settings: &Settings) -> ClientConfig {
 }
 
 /// Returns the configuration with `defaults` for options that the settings do not have.
-fn config_or(settings: &Settings, defaults: &[(&str, &str)]) -> ClientConfig {
+pub fn config_or(settings: &Settings, defaults: &[(&str, &str)]) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("client.id", "fluxline")

@@ -10,6 +10,7 @@ use rdkafka::message::OwnedHeaders;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, PurgeConfig, ThreadedProducer};
 
 use crate::delivery::Sent;
+use crate::lasting::Lasting;
 use crate::window::{AROUND_BYTES, Limits, Window};
 
 /// Time between two looks for records that wait for too long.
@@ -132,7 +133,7 @@ impl Queue {
 
 /// A producer with a queue of ours before it.
 pub struct Feeder<C: FeederContext> {
-    producer: Arc<ThreadedProducer<C>>,
+    producer: Lasting<ThreadedProducer<C>>,
     memory_bytes: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -141,12 +142,11 @@ impl<C: FeederContext> Feeder<C> {
     /// Starts the thread that hands records to `producer`. At most `memory_bytes` of records wait;
     /// those that wait longer than `age_max` are given up.
     pub fn start(
-        producer: ThreadedProducer<C>,
+        producer: Lasting<ThreadedProducer<C>>,
         memory_bytes: usize,
         age_max: Duration,
     ) -> Feeder<C> {
-        let producer = Arc::new(producer);
-        let of_thread = Arc::clone(&producer);
+        let of_thread = producer.clone();
         let thread = std::thread::spawn(move || feed(&of_thread, age_max));
         Feeder { producer, memory_bytes, thread: Some(thread) }
     }

@@ -6,7 +6,7 @@
 //! not there. [`build`] builds events on several machines, [`cluster`] sums the counts of them, and
 //! [`gather`] joins their events to one run. Everything that needs a broker is behind
 //! the feature `client`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code, reason = "only lasting.rs may call the client library in C")]
 
 mod address;
 pub mod build;
@@ -24,6 +24,8 @@ mod client;
 mod delivery;
 #[cfg(feature = "client")]
 mod feeder;
+#[cfg(feature = "client")]
+mod lasting;
 #[cfg(feature = "client")]
 mod reading;
 #[cfg(feature = "client")]

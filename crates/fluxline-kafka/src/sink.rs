@@ -29,6 +29,7 @@ use crate::delivery::{Fate, Group, Sent, State, lock};
 use crate::ess::{Formats, RunMessages, Schema};
 use crate::feeder::{Feeder, FeederContext, NotSent, Queue, Waiting};
 use crate::identity::{RecordId, RunMark, run_id};
+use crate::lasting::Lasting;
 use crate::pieces::Pieces;
 use crate::settings::Settings;
 use crate::window::{Limits, records_of_batch};
@@ -259,7 +260,11 @@ impl EventSink {
         let delivery_timeout = Duration::from_millis(kafka.delivery_timeout_ms.into());
         let memory_bytes = usize::try_from(kafka.memory_bytes).unwrap_or(usize::MAX);
         Ok(EventSink {
-            feeder: Feeder::start(producer, memory_bytes, delivery_timeout),
+            feeder: Feeder::start(
+                Lasting::new(producer, &settings, &kafka.topic),
+                memory_bytes,
+                delivery_timeout,
+            ),
             state,
             cutter,
             topic: kafka.topic.as_str().into(),

@@ -25,6 +25,7 @@ use crate::client::{
     producer_config, record_bytes_of, watermarks, wrong_settings,
 };
 use crate::cut::ContentType;
+use crate::lasting::Lasting;
 use crate::reading::{PartitionReader, read_to_end};
 use crate::settings::Settings;
 
@@ -48,7 +49,7 @@ pub struct KafkaLog {
     run: u64,
     partitions: u32,
     begins: Begins,
-    producer: ThreadedProducer<Windowed>,
+    producer: Lasting<ThreadedProducer<Windowed>>,
     readers: BTreeMap<u32, Reader>,
     /// Readers of records that were read before.
     again: BTreeMap<u32, Reader>,
@@ -173,6 +174,7 @@ impl KafkaLog {
             .set("message.timeout.ms", "0") // none: a record that was taken is not given up
             .create_with_context(Windowed::new())
             .map_err(|error| wrong_settings(&error))?;
+        let producer = Lasting::new(producer, settings, &records);
         let partitions = check_topic(producer.client(), settings, &records)?;
         producer.context().window.set_partitions(partitions);
         for topic in [&commits, &checkpoints] {

@@ -13,6 +13,7 @@ use super::record::ControlRecord;
 use crate::build::LogError;
 use crate::build::deliveries::Deliveries;
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::lasting::Lasting;
 use crate::settings::Settings;
 
 /// Time for the brokers to take a record, and for the first read.
@@ -41,8 +42,8 @@ pub(super) fn name_clusters(settings: &Settings, cluster: &str, error: TopicErro
 /// The control topic of a cluster.
 pub struct ControlLog {
     topic: String,
-    consumer: BaseConsumer,
-    producer: BaseProducer<Deliveries>,
+    consumer: Lasting<BaseConsumer>,
+    producer: Lasting<BaseProducer<Deliveries>>,
     state: ControlState,
     /// The records that were there at the last look were read.
     at_end: bool,
@@ -75,6 +76,8 @@ impl ControlLog {
         added.map_err(|error| wrong_settings(&error))?;
         consumer.assign(&list).map_err(|error| wrong_settings(&error))?;
         let state = ControlState::default();
+        let consumer = Lasting::new(consumer, settings, &topic);
+        let producer = Lasting::new(producer, settings, &topic);
         let mut log = ControlLog { topic, consumer, producer, state, at_end: false };
         let limit = Instant::now() + ANSWERED_WITHIN;
         while !log.at_end {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::client::{TopicError, config, wrong_settings};
+use crate::lasting::Lasting;
 use crate::settings::Settings;
 
 /// Time without a sign of life after which the group gives a builder's partitions to others.
@@ -16,7 +17,7 @@ const SESSION: Duration = Duration::from_secs(6);
 
 /// A member of the group of builders.
 pub struct Group {
-    consumer: BaseConsumer,
+    consumer: Lasting<BaseConsumer>,
     topic: String,
     partitions: BTreeSet<u32>,
 }
@@ -40,6 +41,7 @@ impl Group {
             .create()
             .map_err(|error| wrong_settings(&error))?;
         consumer.subscribe(&[&topic]).map_err(|error| wrong_settings(&error))?;
+        let consumer = Lasting::new(consumer, settings, &topic);
         Ok(Group { consumer, topic, partitions: BTreeSet::new() })
     }
 

@@ -11,6 +11,7 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 use super::block::{BLOCK_BYTES_MAX, NodeBlock};
 use crate::build::LogError;
 use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::lasting::Lasting;
 use crate::settings::Settings;
 
 /// Most blocks that wait for the broker's acknowledgement; later ones replace them.
@@ -18,7 +19,7 @@ const WAITING_MAX: u64 = 2;
 
 /// Publishes blocks. It never waits, and keeps no more than two blocks while the broker is away.
 pub struct LedgerWriter {
-    producer: ThreadedProducer<Deliveries>,
+    producer: Lasting<ThreadedProducer<Deliveries>>,
     counts: Arc<Counts>,
     topic: String,
     sent: u64,
@@ -59,6 +60,7 @@ impl LedgerWriter {
             .map_err(|error| wrong_settings(&error))?;
         let topic = format!("{cluster}.ledger");
         check_topic(producer.client(), settings, &topic)?;
+        let producer = Lasting::new(producer, settings, &topic);
         Ok(LedgerWriter { producer, counts, topic, sent: 0, skipped: 0 })
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message};
@@ -18,7 +19,8 @@ use super::ledger::ClusterLedger;
 use super::observed::{Committed, Observed, Seen};
 use crate::build::LogError;
 use crate::build::commits::read_commit;
-use crate::client::{TopicError, check_topic, config, watermarks, wrong_settings};
+use crate::client::{TopicError, check_topic, config_or, watermarks, wrong_settings};
+use crate::lasting::Lasting;
 use crate::settings::Settings;
 
 /// Time for a look; a broker that takes longer counts as away.
@@ -100,12 +102,15 @@ impl LedgerReader {
             LedgerError::Topic(error) => name_clusters(settings, cluster, error).into(),
             error => error,
         };
+        let ends = reader_config(settings).create().map_err(|error| wrong_settings(&error))?;
+        let ends = Lasting::new(ends, settings, &format!("{cluster}.ledger"));
+        let open = |topic: &str| Tail::open(settings, &format!("{cluster}.{topic}"), &ends);
         let mut reader = LedgerReader {
             cluster: cluster.to_owned(),
             run: 0,
-            blocks: Tail::open(settings, &format!("{cluster}.ledger")).map_err(named)?,
-            commits: Tail::open(settings, &format!("{cluster}.commits"))?,
-            control: Tail::open(settings, &format!("{cluster}.control")).ok(),
+            blocks: open("ledger").map_err(named)?,
+            commits: open("commits")?,
+            control: open("control").ok(),
             state: ControlState::default(),
             processes: BTreeMap::new(),
             committed: BTreeMap::new(),
@@ -250,9 +255,17 @@ fn keep(processes: &mut BTreeMap<String, Process>, block: NodeBlock) -> bool {
     true
 }
 
+/// The first record. Where it was deleted, `auto.offset.reset` gives the first one that is there. A
+/// question for it from the beginning would wait 500 ms when it comes before the topic's partitions
+/// are known.
+const FIRST: Offset = Offset::Offset(0);
+
 /// A reader of all partitions of a topic.
 struct Tail {
-    consumer: BaseConsumer,
+    consumer: Lasting<BaseConsumer>,
+    /// The client that is asked for ends. A broker answers the requests of a connection one by one,
+    /// so on the reader's own they would wait for records that do not come.
+    ends: Lasting<BaseConsumer>,
     topic: String,
     partitions: u32,
     /// Offset behind the last record that was read, by partition.
@@ -260,19 +273,17 @@ struct Tail {
 }
 
 impl Tail {
-    fn open(settings: &Settings, topic: &str) -> Result<Tail, LedgerError> {
-        let consumer: BaseConsumer = config(settings)
-            .set("group.id", "fluxline-inspect")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("enable.partition.eof", "true")
-            .set("auto.offset.reset", "earliest")
-            .set("queued.max.messages.kbytes", "16384")
-            .create()
-            .map_err(|error| wrong_settings(&error))?;
-        let partitions = check_topic(consumer.client(), settings, topic)? as u32;
-        let mut tail =
-            Tail { consumer, topic: topic.to_owned(), partitions, next: BTreeMap::new() };
+    fn open(
+        settings: &Settings,
+        topic: &str,
+        ends: &Lasting<BaseConsumer>,
+    ) -> Result<Tail, LedgerError> {
+        let consumer: BaseConsumer =
+            reader_config(settings).create().map_err(|error| wrong_settings(&error))?;
+        let partitions = check_topic(ends.client(), settings, topic)? as u32;
+        let consumer = Lasting::new(consumer, settings, topic);
+        let (ends, topic) = (ends.clone(), topic.to_owned());
+        let mut tail = Tail { consumer, ends, topic, partitions, next: BTreeMap::new() };
         tail.rewind()?;
         Ok(tail)
     }
@@ -281,8 +292,8 @@ impl Tail {
     fn rewind(&mut self) -> Result<(), LogError> {
         self.next.clear();
         let mut list = TopicPartitionList::new();
-        for partition in 0..self.partitions {
-            let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Beginning);
+        for partition in 0..self.partitions as i32 {
+            let added = list.add_partition_offset(&self.topic, partition, FIRST);
             added.map_err(|error| away(&error))?;
         }
         self.consumer.assign(&list).map_err(|error| away(&error))
@@ -292,7 +303,7 @@ impl Tail {
     /// of a transaction may have moved the end between the question for it and that statement.
     fn ask_for_ends(&self, open: &BTreeMap<i32, i64>) {
         for partition in open.keys() {
-            let next = self.next.get(partition).map_or(Offset::Beginning, |at| Offset::Offset(*at));
+            let next = self.next.get(partition).map_or(FIRST, |at| Offset::Offset(*at));
             // A failure shows itself at the limit of the look.
             let _ = self.consumer.seek(&self.topic, *partition, next, RECORD_WITHIN);
         }
@@ -310,8 +321,10 @@ impl Tail {
     ) -> Result<(), LogError> {
         let mut open = BTreeMap::new();
         for partition in 0..self.partitions as i32 {
-            let marks = watermarks(self.consumer.client(), &self.topic, partition);
-            let (low, high) = marks.map_err(|error| away(&error))?;
+            let marks = watermarks(self.ends.client(), &self.topic, partition);
+            let (low, high) = marks.map_err(|error| {
+                LogError::Away(format!("topic `{}`, partition {partition}: {error}", self.topic))
+            })?;
             if high > low.max(self.next.get(&partition).copied().unwrap_or(0)) {
                 open.insert(partition, high);
             }
@@ -357,6 +370,20 @@ impl Tail {
             }
         }
     }
+}
+
+/// Returns the configuration of a reader. An end is stated after a wait for further records, which
+/// is 500 ms by default.
+fn reader_config(settings: &Settings) -> ClientConfig {
+    let mut config = config_or(settings, &[("fetch.wait.max.ms", "100")]);
+    config
+        .set("group.id", "fluxline-inspect")
+        .set("enable.auto.commit", "false")
+        .set("isolation.level", "read_committed")
+        .set("enable.partition.eof", "true")
+        .set("auto.offset.reset", "earliest")
+        .set("queued.max.messages.kbytes", "16384");
+    config
 }
 
 fn away(error: &KafkaError) -> LogError {

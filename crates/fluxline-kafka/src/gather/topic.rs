@@ -18,7 +18,7 @@ use super::{About, Feed, GatherError, Gathered, Progress, RunCommits, merge};
 use crate::build::commits::{CommitList, read_commit};
 use crate::build::topic::{Description, EventKey, EventPart};
 use crate::build::{Commit, LogError};
-use crate::client::{ANSWER_WITHIN, check_topic, config};
+use crate::client::{ANSWER_WITHIN, check_topic, config, watermarks};
 use crate::cluster::control::{ControlState, RunRecord};
 use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::Begin;
@@ -294,8 +294,8 @@ impl Reader {
             .set("group.id", "fluxline-gather")
             .set("isolation.level", "read_uncommitted")
             .create()?;
-        let visible = self.consumer.fetch_watermarks(&self.topic, self.partition, ANSWER_WITHIN)?.1;
-        Ok(visible < all.fetch_watermarks(&self.topic, self.partition, ANSWER_WITHIN)?.1)
+        let visible = watermarks(self.consumer.client(), &self.topic, self.partition)?.1;
+        Ok(visible < watermarks(all.client(), &self.topic, self.partition)?.1)
     }
 }
 
