@@ -2,177 +2,37 @@
 //! and the operator's requests. The events are those of one machine.
 #![cfg(feature = "kafka")]
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+#[path = "support/lab.rs"]
+mod lab;
 
-use serde_json::Value;
+use std::path::Path;
 
-/// Longest wait for anything; a busy machine is slow.
-const WITHIN: Duration = Duration::from_secs(180);
+use lab::process::until;
+use lab::{Lab, well};
 
-/// One broker at a time: each takes 300 MB and half a core.
-static ALONE: Mutex<()> = Mutex::new(());
+/// The experiment beside its sources.
+const EXPERIMENT: &str = "name = \"beam\"\n[node.r1]\nsources = [\"a\"]\n[node.r2]\nsources = \
+                          [\"b\"]\n[events]\nbuild = \"key\"\n";
 
-struct Broker {
-    _alone: MutexGuard<'static, ()>,
-    folder: tempfile::TempDir,
-    address: String,
+fn lab_with(sources: &str) -> Lab {
+    Lab::new("", &format!("{EXPERIMENT}{sources}"))
 }
 
-fn broker_sh(arguments: &[&str]) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kafka/broker.sh");
-    let output = Command::new(script).args(arguments).output().expect("broker.sh");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "broker.sh {arguments:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-impl Broker {
-    fn start() -> Broker {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = tempfile::tempdir().expect("a folder");
-        let address = broker_sh(&["start", &folder.path().display().to_string()]);
-        Broker { _alone: alone, folder, address }
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        broker_sh(&["stop", &self.folder.path().display().to_string()]);
-    }
-}
-
-/// A process of the program; killed when it is dropped.
-struct Node {
-    name: String,
-    child: Child,
-    said: PathBuf,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Node {
-    /// Returns standard error so far.
-    fn said(&self) -> String {
-        std::fs::read_to_string(&self.said).unwrap_or_default()
-    }
-
-    fn wait_for(&self, words: &str) {
-        until(&format!("{}: {words}", self.name), || self.said().contains(words), || self.said());
-    }
-
-    /// Waits for the end; returns the exit status and the document on standard output.
-    fn end(mut self) -> (Option<i32>, Value, String) {
-        let began = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                break status;
-            }
-            assert!(began.elapsed() < WITHIN, "{} does not end: {}", self.name, self.said());
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        let mut text = String::new();
-        let out = self.child.stdout.as_mut().expect("a pipe");
-        out.read_to_string(&mut text).expect("text");
-        let document = serde_json::from_str(&text).unwrap_or(Value::Null);
-        (status.code(), document, self.said())
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill").success());
-    }
-}
-
-fn until(words: &str, mut is_true: impl FnMut() -> bool, said: impl Fn() -> String) {
-    let began = Instant::now();
-    while !is_true() {
-        assert!(began.elapsed() < WITHIN, "waited in vain for {words}: {}", said());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// A folder with an experiment, whose nodes run in it.
-struct Lab {
-    broker: Broker,
-    folder: tempfile::TempDir,
-}
-
-impl Lab {
-    fn new(sources: &str) -> Lab {
-        let (broker, folder) = (Broker::start(), tempfile::tempdir().expect("a folder"));
-        let text = format!(
-            "name = \"beam\"\n[cluster]\nbrokers = \"{}\"\nname = \"lab\"\npartitions = 3\n\
-             [node.r1]\nsources = [\"a\"]\n[node.r2]\nsources = [\"b\"]\n[events]\nbuild = \
-             \"key\"\n{sources}",
-            broker.address
-        );
-        std::fs::write(folder.path().join("e.toml"), text).expect("written");
-        Lab { broker, folder }
-    }
-
-    fn address(&self) -> String {
-        format!("kafka://{}/lab", self.broker.address)
-    }
-
-    fn command(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_fluxline"))
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .output()
-            .expect("the program");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
-    }
-
-    fn done(&self, arguments: &[&str]) -> String {
-        let (status, out, said) = self.command(arguments);
-        assert_eq!(status, Some(0), "{arguments:?}: {said}");
-        out
-    }
-
-    fn node(&self, node: &str, id: &str) -> Node {
-        let name = format!("{node} {id}");
-        let said = self.folder.path().join(format!("{node}-{id}.log"));
-        let child = Command::new(env!("CARGO_BIN_EXE_fluxline"))
-            .args(["--json", "run", "e.toml", "--node", node, "--id", id])
-            .current_dir(self.folder.path())
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&said).expect("a log"))
-            .spawn()
-            .expect("the program");
-        Node { name, child, said }
-    }
-
-    fn status(&self) -> Value {
-        let text = self.done(&["--json", "ctl", &self.address(), "status"]);
-        serde_json::from_str(&text).expect("JSON")
-    }
-
-    /// Returns the rows of a run that do not depend on the machine: sorted, without the numbers of
-    /// rows and sources, and without the time of building.
-    fn rows(&self, run: &str) -> Vec<String> {
-        let to = format!("{run}-rows");
-        let columns = "key,generation,status,missing,first_time,last_time,packets,bytes,event_key,\
+/// Returns the rows of a run that do not depend on the machine: sorted, without the numbers of
+/// rows and sources, and without the time of building.
+fn rows(lab: &Lab, run: &str) -> Vec<String> {
+    let to = format!("{run}-rows");
+    let columns = "key,generation,status,missing,first_time,last_time,packets,bytes,event_key,\
                        source_name,sequence,packet_time,packet_number,event_number,amplitude";
-        self.done(&["export", run, "--to", "csv", "--columns", columns, "--into", &to]);
-        let mut rows = Vec::new();
-        for table in ["events.csv", "counter-data.csv"] {
-            let path = self.folder.path().join(&to).join(table);
-            let text = std::fs::read_to_string(path).expect("a table");
-            rows.extend(text.lines().map(|row| format!("{table} {}", with_sorted_words(row))));
-        }
-        rows.sort();
-        rows
+    lab.done(&["export", run, "--to", "csv", "--columns", columns, "--into", &to]);
+    let mut rows = Vec::new();
+    for table in ["events.csv", "counter-data.csv"] {
+        let path = lab.path(&to).join(table);
+        let text = std::fs::read_to_string(path).expect("a table");
+        rows.extend(text.lines().map(|row| format!("{table} {}", with_sorted_words(row))));
     }
+    rows.sort();
+    rows
 }
 
 /// Sorts the sentences about missing parts: their order follows the numbers of the sources.
@@ -185,20 +45,13 @@ fn with_sorted_words(row: &str) -> String {
     row.split(',').map(cell).collect::<Vec<_>>().join(",")
 }
 
-fn well(node: Node) -> Value {
-    let name = node.name.clone();
-    let (status, document, said) = node.end();
-    assert_eq!(status, Some(0), "{name}: {said}");
-    document
-}
-
 const CAPTURES: &str = "[[source]]\nname = \"a\"\nformat = \"counter\"\npcap = { file = \
                         \"a.pcapng\", speed = \"recorded\" }\n[[source]]\nname = \"b\"\nformat = \
                         \"counter\"\npcap = { file = \"b.pcapng\", speed = \"recorded\" }\n";
 
 #[test]
 fn events_are_those_of_one_machine_although_a_builder_is_killed() {
-    let lab = Lab::new(CAPTURES);
+    let lab = lab_with(CAPTURES);
     for (file, seed) in [("a.pcapng", "1"), ("b.pcapng", "2")] {
         lab.done(&[
             "emulate",
@@ -242,7 +95,7 @@ fn events_are_those_of_one_machine_although_a_builder_is_killed() {
         "--into",
         "together",
     ]);
-    let (alone, together) = (lab.rows("alone"), lab.rows("together"));
+    let (alone, together) = (rows(&lab, "alone"), rows(&lab, "together"));
     let packets = alone.iter().filter(|row| row.starts_with("counter-data")).count() as u64;
     assert_eq!(packets, handed + 1, "one row for each packet, and the names");
     let differ = alone.iter().zip(&together).filter(|(one, other)| one != other).count();
@@ -268,7 +121,7 @@ const LIVE: &str = "[[source]]\nname = \"a\"\nformat = \"counter\"\nemulator = {
 
 #[test]
 fn a_readout_that_dies_starts_again_or_is_ended_and_a_second_one_replaces_it() {
-    let lab = Lab::new(LIVE);
+    let lab = lab_with(LIVE);
     let address = lab.address();
     let (status, _, said) = lab.command(&["run", "e.toml", "--node", "r3"]);
     assert!(status == Some(3) && said.contains("`r1`, `r2` or `builder`"), "{said}");
@@ -289,7 +142,7 @@ fn a_readout_that_dies_starts_again_or_is_ended_and_a_second_one_replaces_it() {
     other.wait_for("silent for 3 s");
     let state = lab.status();
     assert_eq!((&state["run"]["shot"], &state["run"]["number"]), (&42.into(), &1.into()));
-    let dead = |of: &&Value| of["node"] == "r1" && of["life"] == "dead";
+    let dead = |of: &&serde_json::Value| of["node"] == "r1" && of["life"] == "dead";
     assert!(state["nodes"].as_array().expect("nodes").iter().any(|of| dead(&of)), "{state}");
     drop(first);
     let again = lab.node("r1", "x2");

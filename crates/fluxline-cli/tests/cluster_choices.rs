@@ -5,7 +5,8 @@
 #[path = "support/lab.rs"]
 mod lab;
 
-use lab::{Lab, until};
+use lab::Lab;
+use lab::process::until;
 use serde_json::Value;
 
 const EXPERIMENT: &str = r#"

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use fluxline::fabric::{Fabric, Key, Name};
 use fluxline::push::{PushRefused, RingAddress, Sender};
-use lab::{Lab, Node, until, well};
+use lab::process::{Process, until};
+use lab::{Lab, well};
 use serde_json::Value;
 
 const PUSHED: u64 = 2_000;
@@ -88,7 +89,7 @@ fn push(url: &str, peer: &str) {
 }
 
 /// Returns the address that a node has printed for a source.
-fn address_of(node: &Node, source: &str, link: &str) -> String {
+fn address_of(node: &Process, source: &str, link: &str) -> String {
     node.wait_for(&format!("source {source} on "));
     let said = node.said();
     let line = said.lines().find(|line| line.contains(&format!("source {source} on"))).expect("it");

@@ -7,12 +7,15 @@
 
 mod support;
 
+#[path = "support/lab.rs"]
+mod lab;
+
 #[path = "storm/boards.rs"]
 mod boards;
 #[path = "storm/judge.rs"]
 mod judge;
 #[path = "storm/lab.rs"]
-mod lab;
+mod storm_lab;
 #[path = "storm/weather.rs"]
 mod weather;
 
@@ -22,7 +25,7 @@ use std::time::{Duration, Instant};
 use boards::{BOARDS, Boards};
 use fluxline_core::random::{Draw, test_seed};
 use judge::Name;
-use lab::Lab;
+use storm_lab::StormLab;
 use support::packets::Packet;
 use weather::{Span, Storm};
 
@@ -38,7 +41,7 @@ const CALM_AFTER: Duration = Duration::from_millis(1_500);
 #[test]
 fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
     let mut draw = Draw::new(test_seed!(5));
-    let lab = Lab::new();
+    let lab = StormLab::new();
     let mut storm = Storm::begin(&lab, Draw::new(draw.bits()));
     let boards = Boards::start(lab.ports, draw.bits());
     // Events of calm moments are those of one process in every word.
@@ -55,7 +58,7 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
     lab.done(&["ctl", &lab.address(), "stop"]);
     for process in readouts.into_iter().chain(builders) {
         let name = process.name.clone();
-        assert_eq!(process.end(), Some(0), "{name}");
+        assert_eq!(process.end().0, Some(0), "{name}");
     }
     storm.end_small_disks();
     let (losses, mut troubles) = (storm.losses.clone(), storm.troubles());

@@ -21,7 +21,7 @@ use rdkafka::producer::{BaseProducer, Producer, ProducerContext, ThreadedProduce
 
 use crate::settings::Settings;
 
-/// Time between two looks at all clients.
+/// Time between two looks at the clients.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Time in which a client must find a broker for a question.
 const BROKER_WITHIN: Duration = Duration::from_millis(500);
@@ -75,7 +75,7 @@ struct Watched<T> {
     brokers: CString,
 }
 
-/// What the thread does with a client.
+/// A client as the thread sees it.
 trait Watch: Send + Sync {
     fn look(&self);
 }
@@ -85,7 +85,7 @@ static CLIENTS: Mutex<Vec<Weak<dyn Watch>>> = Mutex::new(Vec::new());
 impl<T: Connected> Lasting<T> {
     /// Watches a client of these settings, which uses the topic.
     pub fn new(client: T, settings: &Settings, topic: &str) -> Lasting<T> {
-        // An address with a zero byte has no broker at all.
+        // No broker has an address with a zero byte.
         let brokers = CString::new(settings.brokers.as_str()).unwrap_or_default();
         let watched = Arc::new(Watched { client, topic: topic.to_owned(), brokers });
         let weak = Arc::downgrade(&watched);
@@ -125,7 +125,7 @@ fn is_without_brokers(answer: &Result<(), KafkaError>) -> bool {
     code == Some(RDKafkaErrorCode::BrokerTransportFailure)
 }
 
-/// Looks at all clients, as long as there are some.
+/// Looks at the clients, as long as there are some.
 fn watch() {
     loop {
         std::thread::sleep(LOOK_EVERY);

@@ -7,18 +7,17 @@ use std::collections::BTreeMap;
 
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::builder::{Mode, Scope};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunReader};
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
-    BuiltSource, CheckpointPolicy, Commit, Log, LogError, MemoryLog, NodeConfig, Output,
-    OutputBatch, PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, WorkError, Worker,
+    BuiltSource, CheckpointPolicy, Commit, Log, LogError, MemoryLog, Output, OutputBatch,
+    PartitionBuilder, ReadoutNode, RunFolders, RunPlan, Step, WorkError, Worker,
 };
 use fluxline_kafka::gather::gather;
+use support::built::readout;
 use support::world::{
-    BEGIN, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
-    one_process, packets,
+    BEGIN, MS, Packet, RUN, Weather, assert_same, config, datagram, events_of, one_process, packets,
 };
 use support::wrapped_log::{Fate, Faults, WrappedLog};
 
@@ -115,7 +114,7 @@ impl Nodes {
                 log,
                 faults: Failures { draw: Draw::new(seed ^ 9), chance: chaos.log },
             },
-            nodes: (0..2).map(|node| Self::node(node, 0, partitions)).collect(),
+            nodes: (0..2).map(|node| readout(node, 0, partitions)).collect(),
             workers: (0..partitions).map(|_| None).collect(),
             zombies: Vec::new(),
             files,
@@ -124,19 +123,6 @@ impl Nodes {
             fenced: 0,
             deaths: 0,
         }
-    }
-
-    fn node(node: u16, start: u32, partitions: u32) -> ReadoutNode {
-        let config = NodeConfig {
-            run: RUN,
-            node,
-            start,
-            mode: Mode::Key(Scope::Global),
-            record_bytes: 4096,
-            record_age: Span::from_ms(5),
-            memory_bytes: 1 << 30,
-        };
-        ReadoutNode::new(config, vec![("boards".to_owned(), description())], partitions)
     }
 
     fn take(&mut self, packet: &Packet) {
@@ -350,7 +336,7 @@ fn storm_in_files_gives_one_run_that_every_command_reads() {
     let scratch = tempfile::tempdir().expect("a folder");
     let (log, nodes) = (MemoryLog::new(2), 2);
     let plan = RunPlan { run: RUN, name: "x".to_owned(), nodes, partitions: 2, builder: config() };
-    let mut readouts: Vec<_> = (0..2).map(|node| Nodes::node(node, 0, 2)).collect();
+    let mut readouts: Vec<_> = (0..2).map(|node| readout(node, 0, 2)).collect();
     for packet in &packets {
         for of in &mut readouts {
             of.poll(Moment::from_ns(packet.at));
@@ -438,7 +424,7 @@ fn node_that_dies_and_starts_again_loses_only_what_it_had_not_handed_over() {
         }
         if number == half {
             handed = nodes.nodes[1].counts().handed;
-            nodes.nodes[1] = Nodes::node(1, 1, 2);
+            nodes.nodes[1] = readout(1, 1, 2);
         }
         nodes.take(packet);
     }
@@ -458,7 +444,7 @@ fn spoilt_records_are_foreign() {
     let seed = test_seed!(51);
     let mut draw = Draw::new(seed);
     let weather = Weather { boards: 3, keys: 20, loss: 0.0, lives: false };
-    let mut node = Nodes::node(0, 0, 1);
+    let mut node = readout(0, 0, 1);
     let mut log = MemoryLog::new(1);
     for packet in packets(&mut draw, weather) {
         node.take(0, Moment::from_ns(packet.at), &datagram(&packet));

@@ -7,18 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::event::{EventBatch, EventStatus};
+use fluxline_daq::event::EventStatus;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::formats;
-use fluxline_kafka::build::{
-    BuiltSource, CheckpointPolicy, EventFilter, Log, MemoryLog, NodeConfig, Output, OutputBatch,
-    ReadoutNode, RunPlan, Step, Worker,
-};
+use fluxline_kafka::build::{CheckpointPolicy, EventFilter, Log, MemoryLog, RunPlan, Step, Worker};
 use fluxline_kafka::cluster::{PartitionBlock, PartitionCounters};
 use fluxline_run::filter::{FilterPlan, each_event};
+use support::built::{Batches, readout};
 use support::world::{
-    Event, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
-    one_process, packets,
+    Event, MS, Packet, RUN, Weather, assert_same, config, datagram, events_of, one_process, packets,
 };
 
 const PARTITIONS: u32 = 2;
@@ -27,46 +24,10 @@ const PARTITIONS: u32 = 2;
 const OFTEN: CheckpointPolicy =
     CheckpointPolicy { bytes: 20_000, times_its_size: 0, age: Span::from_ms(30) };
 
-/// Keeps batches by partition and number.
-#[derive(Default)]
-struct Files(BTreeMap<(u32, u64), OutputBatch>);
-
-impl Output for Files {
-    fn write(
-        &mut self,
-        partition: u32,
-        _sources: &[BuiltSource],
-        batch: &OutputBatch,
-    ) -> Result<(), String> {
-        let before = self.0.insert((partition, batch.number), batch.clone());
-        assert!(before.is_none_or(|before| before == *batch), "two batches of one number");
-        Ok(())
-    }
-}
-
-impl Files {
-    fn events(&self) -> Vec<Event> {
-        let batches: Vec<EventBatch> = self.0.values().map(|batch| batch.events.clone()).collect();
-        events_of(&batches)
-    }
-}
-
 /// Writes the packets of two nodes into a log; `changes` returns the number of pauses and
 /// resumptions that a node knows of before a packet.
 fn read_out(packets: &[Packet], log: &MemoryLog, changes: impl Fn(u16, usize) -> u32) {
-    let node = |node| {
-        let config = NodeConfig {
-            run: RUN,
-            node,
-            start: 0,
-            mode: config().mode,
-            record_bytes: 2048,
-            record_age: Span::from_ms(4),
-            memory_bytes: 1 << 30,
-        };
-        ReadoutNode::new(config, vec![("boards".to_owned(), description())], PARTITIONS)
-    };
-    let mut nodes = [node(0), node(1)];
+    let mut nodes = [readout(0, 0, PARTITIONS), readout(1, 0, PARTITIONS)];
     for (number, packet) in packets.iter().enumerate() {
         let now = Moment::from_ns(packet.at);
         nodes[usize::from(packet.board % 2)].take(0, now, &datagram(packet));
@@ -89,7 +50,7 @@ fn build(
     log: &MemoryLog,
     plan: &FilterPlan,
     mut deaths: Option<&mut Draw>,
-) -> (Files, PartitionCounters) {
+) -> (Batches, PartitionCounters) {
     let run = RunPlan {
         run: RUN,
         name: "x".to_owned(),
@@ -97,7 +58,7 @@ fn build(
         partitions: PARTITIONS,
         builder: config(),
     };
-    let (mut log, mut files) = (log.clone(), Files::default());
+    let (mut log, mut files) = (log.clone(), Batches::default());
     let mut total = PartitionCounters::default();
     for partition in 0..PARTITIONS {
         let mut lives = 0;

@@ -3,19 +3,20 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
-use fluxline_daq::event::{EventBatch, EventStatus};
+use fluxline_daq::builder::BuilderConfig;
+use fluxline_daq::event::EventStatus;
 use fluxline_kafka::build::{
-    BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, NodeConfig,
-    Output, OutputBatch, ReadoutNode, RunPlan, Step, Stored, Worker,
+    Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, ReadoutNode, RunPlan,
+    Step, Stored, Worker,
 };
+use support::built::{Batches, readout};
 use support::world::{
-    BEGIN, Event, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
-    one_process, packets,
+    BEGIN, Event, MS, Packet, RUN, Weather, assert_same, config, datagram, events_of, one_process,
+    packets,
 };
 
 /// A record, and the time at which the brokers take it.
@@ -66,48 +67,11 @@ impl Log for CountingLog {
     }
 }
 
-/// Batches by partition and number: a builder that takes over makes the last ones again.
-#[derive(Default)]
-struct Batches(BTreeMap<(u32, u64), OutputBatch>);
-
-impl Batches {
-    fn events(&self) -> Vec<Event> {
-        let batches: Vec<EventBatch> = self.0.values().map(|batch| batch.events.clone()).collect();
-        events_of(&batches)
-    }
-}
-
-impl Output for Batches {
-    fn write(
-        &mut self,
-        partition: u32,
-        _: &[BuiltSource],
-        batch: &OutputBatch,
-    ) -> Result<(), String> {
-        let before = self.0.insert((partition, batch.number), batch.clone());
-        assert!(before.is_none_or(|before| before == *batch), "two batches of one number");
-        Ok(())
-    }
-}
-
-fn node(number: u16, start: u32, partitions: u32) -> ReadoutNode {
-    let config = NodeConfig {
-        run: RUN,
-        node: number,
-        start,
-        mode: Mode::Key(Scope::Global),
-        record_bytes: 4096,
-        record_age: Span::from_ms(5),
-        memory_bytes: 1 << 30,
-    };
-    ReadoutNode::new(config, vec![("boards".to_owned(), description())], partitions)
-}
-
 /// Lets two nodes read out. The brokers take nothing of a node before the times in `back`.
 fn read_out(packets: &[Packet], partitions: u32, back: [u64; 2]) -> Vec<Sent> {
     let mut sent = Vec::new();
     for (number, back) in (0..).zip(back) {
-        let mut node = node(number, 0, partitions);
+        let mut node = readout(number, 0, partitions);
         let mut now = BEGIN;
         let mut hand_over = |node: &mut ReadoutNode, now: u64| {
             let append = |partition: u32, bytes: &[u8]| -> Result<(), ()> {
@@ -317,7 +281,7 @@ fn dead_node_holds_events_for_ever_or_its_return_loses_some() {
         while worker.step(log, &mut batches).expect("it works") == Step::Worked {}
         batches.0.values().map(|batch| batch.events.packets.len()).sum::<usize>()
     };
-    let mut readouts = [node(0, 0, 1), node(1, 0, 1)];
+    let mut readouts = [readout(0, 0, 1), readout(1, 0, 1)];
     let (dies, returns) = (packets.len() / 4, packets.len() * 3 / 4);
     let (mut lost, mut stored_before) = (0, 0);
     for (at, packet) in packets.iter().enumerate() {
@@ -338,7 +302,7 @@ fn dead_node_holds_events_for_ever_or_its_return_loses_some() {
             assert!(work(&mut worker, &mut log) > stored_before + 500, "events wait for ever");
         }
         if at == returns {
-            readouts[1] = node(1, 1, 1);
+            readouts[1] = readout(1, 1, 1);
         }
         let number = usize::from(packet.board % 2);
         if number == 1 && is_dead {

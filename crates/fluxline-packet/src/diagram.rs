@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::Description;
 use super::drawing;
+use super::ess_text;
 use super::expression::Expr;
 use super::layout::{
     Edge, FieldOffset, Fragment, Item, ItemKind, Layout, Origin, PacketType, Records, Rules,
@@ -333,6 +334,7 @@ fn roles(packet: &PacketType) -> Vec<(&'static str, String)> {
     if let Some(equals) = &packet.size.equals {
         out.push(("size", format!("= {}", text(equals))));
     }
+    out.extend(ess_text::lines(packet));
     out
 }
 

@@ -143,6 +143,19 @@ impl Mixed {
         });
     }
 
+    /// Returns the expression as text, with the names of values of the header and of a record.
+    #[must_use]
+    pub fn to_text(
+        &self,
+        header: &dyn Fn(usize) -> String,
+        record: &dyn Fn(usize) -> String,
+    ) -> String {
+        self.expression.to_text(&|id| match id.checked_sub(self.record_values) {
+            Some(id) => header(id),
+            None => record(id),
+        })
+    }
+
     /// Returns the expression over a record's values, with the header's values put in.
     #[must_use]
     pub fn with_header(&self, header: &dyn Fn(usize) -> u64) -> Expr {

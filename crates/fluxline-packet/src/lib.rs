@@ -23,6 +23,7 @@ mod drawing;
 pub mod epoch;
 pub mod ess;
 mod ess_resolve;
+mod ess_text;
 pub mod expression;
 mod field_type;
 mod instruction;

@@ -4,7 +4,7 @@
 //! program; a run folder gets a copy of the one that it was taken with.
 
 /// Name and text of each shipped format, sorted by name.
-const SHIPPED: [(&str, &str); 19] = [
+const SHIPPED: [(&str, &str); 20] = [
     ("chdr", include_str!("../formats/chdr.toml")),
     ("chdr-old", include_str!("../formats/chdr-old.toml")),
     ("counter", include_str!("../formats/counter.toml")),
@@ -17,6 +17,7 @@ const SHIPPED: [(&str, &str); 19] = [
     ("ouster", include_str!("../formats/ouster.toml")),
     ("panoseti", include_str!("../formats/panoseti.toml")),
     ("piraq", include_str!("../formats/piraq.toml")),
+    ("reading", include_str!("../formats/reading.toml")),
     ("sci", include_str!("../formats/sci.toml")),
     ("sim-network", include_str!("../formats/sim-network.toml")),
     ("sls", include_str!("../formats/sls.toml")),

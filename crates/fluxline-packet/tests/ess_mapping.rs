@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fluxline_packet::Description;
+use fluxline_packet::diagram::Diagram;
 use fluxline_packet::ess::{Operand, Signal, Time};
 use fluxline_packet::shipped::{names, shipped};
 
@@ -103,5 +104,25 @@ fn shipped_formats_have_the_mappings_of_the_manual() {
         mapped.extend(of.packet_types().iter().any(|of| !of.ess.is_empty()).then_some(name));
     }
     mapped.sort_unstable();
-    assert_eq!(mapped, ["counter", "dca1000", "sls", "srs-vmm3", "vdif"]);
+    assert_eq!(mapped, ["counter", "dca1000", "reading", "sls", "srs-vmm3", "vdif"]);
+}
+
+#[test]
+fn a_mapping_is_shown_in_other_words_than_it_was_written() {
+    let shown = |name: &str, schema: &str| {
+        let text = shipped(name).expect("shipped");
+        let of = Description::load(name, text, &BTreeMap::new()).expect("valid");
+        let packets = Diagram::of(&of).packets;
+        let mut roles = packets.iter().flat_map(|packet| &packet.roles);
+        roles.find(|(role, _)| *role == schema).map_or(String::new(), |(_, words)| words.clone())
+    };
+    assert_eq!(shown("reading", "f144"), "reading-{channel}: value, at the sensor's time");
+    assert_eq!(
+        shown("counter", "da00"),
+        "counter-{source_id}: amplitude of each record, at the sensor's time, one array for a \
+         source in an event"
+    );
+    let events = shown("srs-vmm3", "ev44");
+    let words = ["time of flight ", " ns since ", ", pixel ", ", when "];
+    assert!(words.iter().all(|word| events.contains(word)), "{events}");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::boards::BOARDS;
-use super::lab::{Lab, PARTITIONS};
+use super::storm_lab::{PARTITIONS, StormLab};
 use super::support::packets::{Packet, write_capture};
 
 /// Board and packet counter.
@@ -28,7 +28,7 @@ pub type Events = BTreeMap<u64, Event>;
 ///
 /// # Panics
 /// Panics when a packet comes twice.
-pub fn events_of(lab: &Lab, run: &str) -> Events {
+pub fn events_of(lab: &StormLab, run: &str) -> Events {
     let to = format!("{run}-rows");
     let columns = "key,status,missing,event_key,source_id,packet_number";
     lab.done(&["export", run, "--to", "csv", "--columns", columns, "--into", &to]);
@@ -59,7 +59,7 @@ pub fn packets_of(events: &Events) -> BTreeSet<Name> {
 
 /// Gathers the run from the topic of events and from the run folders of all builders; the two must
 /// be the same to the byte.
-pub fn gather(lab: &Lab) -> Events {
+pub fn gather(lab: &StormLab) -> Events {
     let address = lab.address();
     lab.done(&["gather", &address, "--into", "of-topic"]);
     let folders = std::fs::read_dir(lab.path("runs")).expect("run folders").flatten();
@@ -88,7 +88,7 @@ fn events_files(run: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Builds the events of these packets in one process.
-pub fn one_process(lab: &Lab, packets: &[Packet]) -> Events {
+pub fn one_process(lab: &StormLab, packets: &[Packet]) -> Events {
     let mut text = "name = \"beam\"\n[events]\nbuild = \"key\"\n".to_owned();
     for (name, first) in [("a", 0), ("b", BOARDS)] {
         let of = packets.iter().filter(|packet| packet.board / BOARDS == first / BOARDS);
@@ -104,14 +104,14 @@ pub fn one_process(lab: &Lab, packets: &[Packet]) -> Events {
 }
 
 /// Returns the number of events that the consumer of the topic has.
-pub fn consumed(lab: &Lab) -> u64 {
+pub fn consumed(lab: &StormLab) -> u64 {
     let text = std::fs::read_to_string(lab.path("consumed")).unwrap_or_default();
     text.lines().filter(|line| line.ends_with(" event")).count() as u64
 }
 
 /// Checks the laws of the ledger, and that it names the loss of dead readouts and nothing else.
 /// Returns the number of events and late fragments in committed batches.
-pub fn assert_ledger(lab: &Lab, built: u64, sent: u64) -> u64 {
+pub fn assert_ledger(lab: &StormLab, built: u64, sent: u64) -> u64 {
     let (status, ledger) = lab.ledger();
     let number = |value: &Value| value.as_u64().expect("a number");
     assert_eq!(ledger["laws_open"].as_array().map(Vec::len), Some(0), "{ledger:#}");

@@ -8,7 +8,8 @@ use fluxline_core::random::Draw;
 
 use super::boards::wall_ns;
 use super::judge::consumed;
-use super::lab::{Lab, Process, READOUTS, TinyDisk, WITHIN};
+use super::lab::process::{Process, WITHIN, until};
+use super::storm_lab::{READOUTS, StormLab, TinyDisk};
 
 /// Stop of a builder: longer than the silence after which it counts as dead (3 s), and than the
 /// group waits for it (6 s).
@@ -69,7 +70,7 @@ struct Stopped {
 
 /// The storm.
 pub struct Storm<'a> {
-    lab: &'a Lab,
+    lab: &'a StormLab,
     draw: Draw,
     began: Instant,
     bag: Vec<Deed>,
@@ -107,7 +108,7 @@ impl fmt::Display for Storm<'_> {
 
 impl<'a> Storm<'a> {
     /// Starts two readouts, three builders and a consumer.
-    pub fn begin(lab: &'a Lab, draw: Draw) -> Storm<'a> {
+    pub fn begin(lab: &'a StormLab, draw: Draw) -> Storm<'a> {
         let builders = vec![lab.node("builder", "b0"), lab.node("builder", "b1")];
         let mut storm = Storm {
             lab,
@@ -132,7 +133,7 @@ impl<'a> Storm<'a> {
         let other = lab.node(READOUTS[1], "x");
         storm.readouts = vec![started(lab, READOUTS[0], "x"), other];
         storm.readouts[1].wait_for("reads out");
-        storm.builders.iter_mut().for_each(|builder| builder.wait_for("builds"));
+        storm.builders.iter().for_each(|builder| builder.wait_for("builds"));
         storm.start_builder();
         storm
     }
@@ -203,7 +204,7 @@ impl<'a> Storm<'a> {
     fn stop_builder(&mut self) {
         self.start_builder();
         let builder = self.take_builder();
-        builder.pause();
+        builder.signal("-STOP");
         let until = Instant::now() + LONGER_THAN_DEAD + self.millis(0, 3_000);
         self.stopped.push(Stopped { builder, until });
     }
@@ -246,9 +247,9 @@ impl<'a> Storm<'a> {
     fn stop_readout(&mut self) {
         let (from, which) = (wall_ns(), self.draw.below(2) as usize);
         let time = self.millis(200, 2_000);
-        self.readouts[which].pause();
+        self.readouts[which].signal("-STOP");
         std::thread::sleep(time);
-        self.readouts[which].go_on();
+        self.readouts[which].signal("-CONT");
         self.pauses.push(Span { from, to: wall_ns() });
     }
 
@@ -282,10 +283,10 @@ impl<'a> Storm<'a> {
                 self.stopped.push(stopped);
                 continue;
             }
-            stopped.builder.go_on();
+            stopped.builder.signal("-CONT");
             self.builders.push(stopped.builder);
         }
-        for mut builder in std::mem::take(&mut self.on_small_disks) {
+        for builder in std::mem::take(&mut self.on_small_disks) {
             match builder.ended() {
                 None => self.on_small_disks.push(builder),
                 // Without brokers, it did not join.
@@ -302,7 +303,7 @@ impl<'a> Storm<'a> {
         }
         // Without brokers, no process can join; one that builds waits for them.
         let mut again = 0;
-        self.builders.retain_mut(|builder| {
+        self.builders.retain(|builder| {
             let (ended, said) = (builder.ended().is_some(), builder.said());
             let has_joined = said.contains("builds");
             assert!(!(ended && has_joined), "{} ended: {said}", builder.name);
@@ -319,7 +320,7 @@ impl<'a> Storm<'a> {
     pub fn calm(&mut self) -> (Vec<Process>, Vec<Process>) {
         while let Some(Stopped { builder, until }) = self.stopped.pop() {
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
-            builder.go_on();
+            builder.signal("-CONT");
             self.builders.push(builder);
         }
         (std::mem::take(&mut self.readouts), std::mem::take(&mut self.builders))
@@ -328,8 +329,8 @@ impl<'a> Storm<'a> {
     /// Waits until the builders with small disks have ended: their disks are full, or the run is
     /// over.
     pub fn end_small_disks(&mut self) {
-        for mut builder in std::mem::take(&mut self.on_small_disks) {
-            super::lab::until("the end of a builder", || builder.ended().is_some(), String::new);
+        for builder in std::mem::take(&mut self.on_small_disks) {
+            until("the end of a builder", || builder.ended().is_some(), String::new);
             let code = builder.ended().and_then(|status| status.code());
             if code != Some(0) && builder.said().contains("builds") {
                 self.full += 1;
@@ -354,9 +355,9 @@ impl<'a> Storm<'a> {
 }
 
 /// Starts a readout, as often as the brokers do not answer; waits until it reads out.
-fn started(lab: &Lab, node: &str, id: &str) -> Process {
+fn started(lab: &StormLab, node: &str, id: &str) -> Process {
     loop {
-        let mut readout = lab.node(node, id);
+        let readout = lab.node(node, id);
         let began = Instant::now();
         while readout.ended().is_none() {
             if readout.said().contains("reads out") {

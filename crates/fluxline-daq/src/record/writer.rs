@@ -79,22 +79,21 @@ pub enum RecorderState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteFault {
     /// The disk is full, or the quota is used up.
-    #[error("no space left for {}: recording has stopped, what was recorded before is safe; \
-        free some space and start a new run", .file.display())]
+    #[error("{}: recording has stopped, what was recorded before is safe; free some space and \
+        start a new run", no_space(.file))]
     NoSpace {
         /// The file that was written.
         file: PathBuf,
     },
     /// Somebody removed the file during the run; its batches count as failed.
-    #[error("{} was removed while it was written: recording has stopped; start a new run",
-        .file.display())]
+    #[error("{}: recording has stopped; start a new run", removed(.file))]
     Removed {
         /// The file that is gone.
         file: PathBuf,
     },
     /// The disk failed.
-    #[error("{} cannot be written ({reason}): recording has stopped, what was recorded before is \
-        safe; check the disk and start a new run", .file.display())]
+    #[error("{}: recording has stopped, what was recorded before is safe; check the disk and \
+        start a new run", not_written(.file, .reason))]
     Disk {
         /// The file that was written.
         file: PathBuf,
@@ -102,9 +101,8 @@ pub enum WriteFault {
         reason: String,
     },
     /// The bytes are written, but the disk did not confirm them.
-    #[error("the disk did not confirm {} ({reason}): recording has stopped, and its last \
-        {bytes} bytes may be lost at a power cut; check the disk and start a new run",
-        .file.display())]
+    #[error("{}: recording has stopped, and its last {bytes} bytes may be lost at a power cut; \
+        check the disk and start a new run", not_confirmed(.file, .reason))]
     NotConfirmed {
         /// The file that was forced to the disk.
         file: PathBuf,
@@ -125,6 +123,38 @@ pub enum WriteFault {
     /// The run is over.
     #[error("the run is finished: nothing more can be recorded")]
     Finished,
+}
+
+fn no_space(file: &Path) -> String {
+    format!("no space left for {}", file.display())
+}
+
+fn removed(file: &Path) -> String {
+    format!("{} was removed while it was written", file.display())
+}
+
+fn not_written(file: &Path, reason: &str) -> String {
+    format!("{} cannot be written ({reason})", file.display())
+}
+
+fn not_confirmed(file: &Path, reason: &str) -> String {
+    format!("the disk did not confirm {} ({reason})", file.display())
+}
+
+impl WriteFault {
+    /// Returns what happened, without the advice. The advice is for a run on one machine.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            WriteFault::NoSpace { file } => no_space(file),
+            WriteFault::Removed { file } => removed(file),
+            WriteFault::Disk { file, reason } => not_written(file, reason),
+            WriteFault::NotConfirmed { file, reason, .. } => not_confirmed(file, reason),
+            WriteFault::EventTooLarge | WriteFault::Inconsistent | WriteFault::Finished => {
+                self.to_string()
+            }
+        }
+    }
 }
 
 impl From<RowFault> for WriteFault {

@@ -110,11 +110,13 @@ impl Output for RunFolders {
             None => self.begin(partition, batch.number)?,
         };
         for source in &sources[open.sources.min(sources.len())..] {
-            open.recorder.write_source(&line_of(source, &self.inputs)).map_err(reason_of)?;
+            open.recorder
+                .write_source(&line_of(source, &self.inputs))
+                .map_err(|fault| fault.what())?;
             open.sources += 1;
         }
         // A folder with a fault is left: the next batch begins another one.
-        open.recorder.write(&batch.events, Moment::default()).map_err(reason_of)?;
+        open.recorder.write(&batch.events, Moment::default()).map_err(|fault| fault.what())?;
         open.next += 1;
         self.open.insert(partition, open);
         Ok(())
@@ -127,25 +129,18 @@ impl Output for RunFolders {
         if forced.is_err() {
             self.open.remove(&partition);
         }
-        forced.map_err(|fault| fault.to_string())
+        forced.map_err(|fault| fault.what())
     }
-}
-
-/// Returns the reason of a fault without the recorder's advice, which is for a run on one machine.
-pub(crate) fn reason_of(fault: impl ToString) -> String {
-    let sentence = fault.to_string();
-    sentence.split(": recording has stopped").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use fluxline_daq::record::WriteFault;
 
     #[test]
     fn a_full_disk_of_a_builder_never_asks_for_a_new_run() {
         let fault = WriteFault::NoSpace { file: "runs/lab-0001-b1/p0-b7-b1/events.arrows".into() };
-        let reason = reason_of(fault);
+        let reason = fault.what();
         assert_eq!(reason, "no space left for runs/lab-0001-b1/p0-b7-b1/events.arrows");
         let error = super::super::WorkError::Output { partition: 0, batch: 7, reason };
         let said = error.to_string();

@@ -68,8 +68,13 @@ impl Peers {
     }
 
     /// Returns the sentences about nodes that died or came back since the last call. `own` is this
-    /// process, `address` the cluster's as `kafka://BROKERS/NAME`.
-    pub fn news(&mut self, state: &ControlState, own: u64, address: &str) -> Vec<String> {
+    /// process; `ctl` returns the command of a request to the cluster.
+    pub fn news(
+        &mut self,
+        state: &ControlState,
+        own: u64,
+        ctl: impl Fn(&str) -> String,
+    ) -> Vec<String> {
         let Some(run) = state.open_run() else { return Vec::new() };
         let sight = self.sight.lock().unwrap_or_else(PoisonError::into_inner);
         if sight.looks == self.looks {
@@ -92,7 +97,7 @@ impl Peers {
         let changes = self.liveness.observe(&expected, &signs, now);
         let sentences = changes.iter().filter_map(|change| {
             let member = self.names.get(&change.incarnation)?;
-            Some(sentence(member, change.is_dead, address))
+            Some(sentence(member, change.is_dead, &ctl))
         });
         sentences.collect()
     }
@@ -133,13 +138,13 @@ pub fn expected(member: &Join, run: &RunRecord) -> Expected {
     Expected { incarnation: member.incarnation, ended }
 }
 
-fn sentence(member: &Join, is_dead: bool, address: &str) -> String {
+fn sentence(member: &Join, is_dead: bool, ctl: &impl Fn(&str) -> String) -> String {
     let Join { node, id, host, pid, role, .. } = member;
     match (role, is_dead) {
         (Role::Readout, true) => format!(
             "node `{node}` (process {pid} on {host}) has been silent for 3 s: start it again with \
-             the same command, or end its part of the run with `fluxline ctl {address} end \
-             {node}`; events wait for it for 10 s"
+             the same command, or end its part of the run with `{}`; events wait for it for 10 s",
+            ctl(&format!("end {node}"))
         ),
         (Role::Builder, true) => format!(
             "builder `{id}` (process {pid} on {host}) has been silent for 3 s: other builders take \

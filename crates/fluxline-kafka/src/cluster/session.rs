@@ -211,12 +211,6 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the cluster's address for `fluxline ctl`.
-    #[must_use]
-    pub fn address(&self) -> String {
-        format!("kafka://{}/{}", self.cluster.brokers, self.cluster.name)
-    }
-
     /// Says something to the user.
     pub fn say(&mut self, sentence: &str) {
         (self.say)(sentence);
@@ -235,8 +229,8 @@ impl Session {
         self.control.read(within);
         self.check_place()?;
         if let Some(peers) = &mut self.peers {
-            let address = format!("kafka://{}/{}", self.cluster.brokers, self.cluster.name);
-            for sentence in peers.news(self.control.state(), self.join.incarnation, &address) {
+            let ctl = |request: &str| ctl_command(&self.cluster, request);
+            for sentence in peers.news(self.control.state(), self.join.incarnation, ctl) {
                 (self.say)(&sentence);
             }
         }
@@ -289,8 +283,8 @@ impl Session {
                     continue;
                 }
                 (Ok(_), ClusterStart::Ctl) => format!(
-                    "all readout nodes have joined; `fluxline ctl {} start` begins the run",
-                    self.address()
+                    "all readout nodes have joined; `{}` begins the run",
+                    ctl_command(&self.cluster, "start")
                 ),
                 (Err(missing), _) => format!("waiting for {}", missing.join(", ")),
             };
@@ -350,6 +344,13 @@ impl Session {
             ..NodeBlock::default()
         }
     }
+}
+
+/// Returns the command that sends a request to the cluster.
+fn ctl_command(cluster: &Cluster, request: &str) -> String {
+    let file = cluster.settings_file.as_ref();
+    let file = file.map_or(String::new(), |file| format!(" --settings-file {}", file.display()));
+    format!("fluxline ctl kafka://{}/{} {request}{file}", cluster.brokers, cluster.name)
 }
 
 /// Reads the settings of a cluster's connection.

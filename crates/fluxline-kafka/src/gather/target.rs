@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::{About, GatherError, Gathered, RunCommits};
 use crate::build::SinkSums;
-use crate::build::files::reason_of;
 
 /// The run that batches are gathered into.
 pub(crate) struct Target {
@@ -79,7 +78,7 @@ impl Target {
             self.first = Some(self.first.map_or(event.first, |first| first.min(event.first)));
             self.last = self.last.max(event.last);
         }
-        self.run.write(rows, Moment::default()).map_err(|fault| self.failed(&fault.to_string()))
+        self.run.write(rows, Moment::default()).map_err(|fault| self.failed(&fault.what()))
     }
 
     fn number_of(&mut self, old: u32, line: Option<&SourceLine>) -> Result<u32, GatherError> {
@@ -94,7 +93,7 @@ impl Target {
         let number = *self.numbers.entry((node, line.name.clone())).or_insert(next);
         if number == next {
             let line = SourceLine { source: number, ..line.clone() };
-            self.run.write_source(&line).map_err(|fault| self.failed(&fault.to_string()))?;
+            self.run.write_source(&line).map_err(|fault| self.failed(&fault.what()))?;
         }
         Ok(number)
     }
@@ -115,7 +114,7 @@ impl Target {
         gathered: &Gathered,
         from: &str,
     ) -> Result<(), GatherError> {
-        self.run.finish().map_err(|fault| self.failed(&fault.to_string()))?;
+        self.run.finish().map_err(|fault| self.failed(&fault.what()))?;
         let document = self.document(commits, gathered, from);
         let written = self.run.folder().write_run(&document);
         written.map_err(|error| self.failed(&error.to_string()))?;
@@ -164,7 +163,7 @@ impl Target {
     }
 
     fn failed(&self, reason: &str) -> GatherError {
-        GatherError::Disk { into: self.into.clone(), reason: reason_of(reason) }
+        GatherError::Disk { into: self.into.clone(), reason: reason.to_owned() }
     }
 
     /// Removes what was written.

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fluxline_core::Moment;
 use fluxline_core::random::Draw;
-use fluxline_core::{Moment, Span};
-use fluxline_daq::builder::{Mode, Scope};
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
-    BuiltSource, Log, LogError, MemoryLog, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan,
-    Step, WorkError, Worker,
+    BuiltSource, Log, LogError, MemoryLog, Output, OutputBatch, ReadoutNode, RunPlan, Step,
+    WorkError, Worker,
 };
 use fluxline_kafka::cluster::block::BLOCK_VERSION;
 use fluxline_kafka::cluster::{
@@ -17,7 +16,8 @@ use fluxline_kafka::cluster::{
     ReadoutBlock, Role, Seen,
 };
 
-use super::world::{Packet, RUN, config, datagram, description};
+use super::built;
+use super::world::{Packet, RUN, config, datagram};
 use super::wrapped_log::{Fate, Faults, WrappedLog};
 
 /// Faults of a log that doubles records, and loses some that it acknowledged.
@@ -157,17 +157,7 @@ impl Sim {
     }
 
     fn readout(&mut self, node: u16, start: u32) -> Readout {
-        let config = NodeConfig {
-            run: RUN,
-            node,
-            start,
-            mode: Mode::Key(Scope::Global),
-            record_bytes: 4096,
-            record_age: Span::from_ms(5),
-            memory_bytes: 1 << 30,
-        };
-        let inputs = vec![("boards".to_owned(), description())];
-        let node = ReadoutNode::new(config, inputs, self.plan.partitions);
+        let node = built::readout(node, start, self.plan.partitions);
         let put_in_block = BTreeMap::new();
         self.incarnations += 1;
         Readout { node, start, incarnation: self.incarnations, sequence: 0, put_in_block }

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "client")]
 pub mod broker;
+pub mod built;
 pub mod cluster_world;
 pub mod ess;
 pub mod world;

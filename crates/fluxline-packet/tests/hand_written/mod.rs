@@ -56,6 +56,17 @@ fn instruments() -> Vec<Expected> {
             payload: (32, 10),
         },
         Expected {
+            format: "reading",
+            packet: "464c5852 01 00 0300 04030201 00000000 00ca9a3b00000000 000000000000f83f",
+            kind: "data",
+            label: "channel=3",
+            sequence: Some(0x0102_0304),
+            event: None,
+            part: Part::Whole,
+            time_ns: Some(1_000_000_000),
+            payload: (32, 0),
+        },
+        Expected {
             format: "ess-readout",
             packet: "00 01 45535334 2800 0b 00 64000000 02000000 63000000 05000000 fefffff0 0000 \
                      01 02 0800 aabbccdd",
