@@ -175,9 +175,8 @@ fn read_out(
             quiet = Instant::now();
         }
         node.poll(wall());
-        while node.hand_over(&mut log).is_err() {
-            std::thread::sleep(Duration::from_micros(100));
-        }
+        // Records that the log does not take yet wait, so that the socket is read in time.
+        let _ = node.hand_over(&mut log);
         if node.counts().records > records {
             records = node.counts().records;
             since.clone().for_each(|key| {
@@ -186,8 +185,14 @@ fn read_out(
             since.start = since.end;
         }
     }
+    let lost = setup.events * u64::from(BOARDS) - taken;
+    if lost > 0 {
+        println!("{lost} packets lost at the socket");
+    }
     node.finish(wall());
-    node.hand_over(&mut log)?;
+    while node.hand_over(&mut log).is_err() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     Ok(log.flush(Duration::from_secs(30))?)
 }
 
