@@ -94,6 +94,17 @@ fn history(draw: &mut Draw, length: u64) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn builder_that_waits_with_another_experiment_takes_part_in_a_run() {
+    let mut state = ControlState::default();
+    let other = Join { digest: "other".to_owned(), ..join("builder", 3) };
+    let before = [other, join("builder", 4), join("r1", 1), join("r2", 2)];
+    before.into_iter().for_each(|join| assert!(apply(&mut state, &ControlRecord::Join(join))));
+    assert!(apply_begin(&mut state));
+    assert!(matches!(state.refusal(3), Some(JoinRefusal::Digest { run: 1, .. })));
+    assert_eq!([3, 4].map(|incarnation| state.has_joined(incarnation)), [false, true]);
+}
+
+#[test]
 fn nodes_that_read_the_same_records_have_the_same_state_and_runs_follow_each_other() {
     let seed = test_seed!(41);
     let (mut ended, mut restarts) = (0, 0);

@@ -59,6 +59,27 @@ fn laws_close_at_every_moment_when_builders_die_and_come_back() {
 }
 
 #[test]
+fn run_with_wrong_times_of_packets_counts_as_complete() {
+    let sim = run(test_seed!(64), 0, CALM);
+    let with_clock = |ahead_ms, accept: &[&str]| {
+        let mut observed = sim.observed();
+        for seen in &mut observed.blocks {
+            seen.block.accept = accept.iter().map(ToString::to_string).collect();
+            seen.block.readout.iter_mut().for_each(|of| of.clock_ahead_ms = ahead_ms);
+        }
+        ClusterLedger::of(&observed)
+    };
+    assert_eq!(with_clock(1000, &[]).verdict(), ClusterVerdict::Complete);
+    assert_eq!(with_clock(-2500, &["clock_apart"]).verdict(), ClusterVerdict::Complete);
+    let ledger = with_clock(-2500, &[]);
+    let ClusterVerdict::LookNeeded(sentence) = ledger.verdict() else {
+        panic!("{:?}", ledger.verdict());
+    };
+    assert!(sentence.contains("were 2.5 s behind the brokers' clock"), "{sentence}");
+    assert!(ledger.table().contains("were 2.5 s behind"), "{}", ledger.table());
+}
+
+#[test]
 fn packets_of_lost_records_are_missing_by_their_number() {
     let seed = test_seed!(62);
     let mut lost = 0;
@@ -131,6 +152,7 @@ const INFORMATIVE: &[&str] = &[
     "/node",
     "/left_out",
     "/clock_set_ms",
+    "/clock_ahead_ms",
 ];
 
 /// Returns the paths of all numbers in a document.

@@ -6,6 +6,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use fluxline::clock;
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{Mode, Scope};
@@ -211,6 +212,24 @@ fn broker_that_is_away_stops_no_node_and_makes_nobody_dead() {
         assert!(Instant::now() < limit, "the last block does not come");
         let _ = reader.look(Duration::from_millis(100));
     }
+}
+
+#[test]
+fn clock_that_drifts_during_a_run_is_not_noticed() {
+    let (_broker, settings) = cluster();
+    let block = block(1, "crate-a", NodeState::Running);
+    let ahead_ms = |now: fn() -> Moment| {
+        let mut writer = LedgerWriter::with_clock(&settings, "lab", now).expect("the topic");
+        writer.finish(&block, WITHIN).expect("stored");
+        writer.clock_ahead_ms()
+    };
+    let later = || Moment::from_ns(clock::now().as_ns() + 5_000_000_000);
+    let earlier = || Moment::from_ns(clock::now().as_ns() - 5_000_000_000);
+    assert_eq!(ahead_ms(clock::now), 0);
+    // The records' way makes the bounds wider.
+    let (later, earlier) = (ahead_ms(later), ahead_ms(earlier));
+    assert!((2000..=5000).contains(&later), "{later}");
+    assert!((-5000..=-2000).contains(&earlier), "{earlier}");
 }
 
 #[test]

@@ -56,12 +56,12 @@ pub fn run(
 mod report {
     use std::path::Path;
 
-    use fluxline_daq::experiment::{UNDECIDED, accepts};
+    use fluxline_daq::experiment::{CLOCK_APART, UNDECIDED, accepts};
     use fluxline_kafka::build::{LogError, WorkError};
     use fluxline_kafka::cluster::builder::{BuilderReport, build};
     use fluxline_kafka::cluster::readout::{ReadoutReport, read_out};
     use fluxline_kafka::cluster::session::{NodeError, NodeSetup};
-    use fluxline_kafka::cluster::{BuilderBlock, PartitionCounters, ReadoutCounters};
+    use fluxline_kafka::cluster::{BuilderBlock, PartitionCounters, ReadoutBlock, ReadoutCounters};
     use serde_json::{Value, json};
 
     use crate::failure::{self, Ending, Failure, status_of};
@@ -75,8 +75,9 @@ mod report {
     pub fn readout(setup: NodeSetup, accept: &[String], json: bool) -> Result<Ending, Failure> {
         let Some(report) = read_out(setup).map_err(failure)? else { return Ok(not_begun(json)) };
         let ReadoutReport { block, faults } = report;
-        let counters = block.readout.map(|of| of.counters).unwrap_or_default();
-        let look = look(&counters, &faults, accept);
+        let readout = block.readout.unwrap_or_default();
+        let counters = &readout.counters;
+        let look = look(counters, &faults, accept).or_else(|| wrong_times(&readout, accept));
         let status = status_of(look.as_ref());
         Ok(failure::report(look.as_ref(), json, || {
             if json {
@@ -108,6 +109,12 @@ mod report {
                 reasons.join(", ")
             ))
         })
+    }
+
+    /// Returns the reason when the clock of this machine drifted.
+    fn wrong_times(readout: &ReadoutBlock, accept: &[String]) -> Option<Failure> {
+        let sentence = readout.wrong_times("packets").filter(|_| !accepts(accept, CLOCK_APART))?;
+        Some(Failure::look(format_args!("{sentence}.")))
     }
 
     /// Builds, and prints the counts.

@@ -19,6 +19,9 @@ pub const NOTHING_KEPT: &str = "nothing_kept";
 /// The word for events that the sink did not acknowledge.
 pub const NOT_ACKNOWLEDGED: &str = "not_acknowledged";
 
+/// The word for readout nodes whose clocks differed from the brokers' during a run.
+pub const CLOCK_APART: &str = "clock_apart";
+
 /// The words for data that a run over several machines lost between its nodes: their places in the
 /// cluster's ledger.
 pub const CLUSTER_ENDS: [&str; 8] = [
@@ -52,7 +55,16 @@ pub fn check_accept(accept: &[String]) -> Result<(), String> {
 
 fn acceptable() -> impl Iterator<Item = &'static str> {
     let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
-    let others = [SILENT, INPUT_FAULTS, GONE, BROKEN, UNDECIDED, NOTHING_KEPT, NOT_ACKNOWLEDGED];
+    let others = [
+        SILENT,
+        INPUT_FAULTS,
+        GONE,
+        BROKEN,
+        UNDECIDED,
+        NOTHING_KEPT,
+        NOT_ACKNOWLEDGED,
+        CLOCK_APART,
+    ];
     dropped.map(|row| row.name()).chain(others).chain(CLUSTER_ENDS)
 }
 

@@ -15,8 +15,8 @@ mod tests;
 mod words;
 
 pub use accept::{
-    BROKEN, CLUSTER_ENDS, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT, UNDECIDED,
-    accepts, check_accept,
+    BROKEN, CLOCK_APART, CLUSTER_ENDS, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT,
+    UNDECIDED, accepts, check_accept,
 };
 pub use check::check_seconds;
 pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, check_node_name};

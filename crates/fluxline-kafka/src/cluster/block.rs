@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::control::CLOCK_MS_MAX;
+
 pub use crate::build::edge::{Delivery, ENTRIES_MAX, Taken};
 
 /// The version of the layout.
@@ -112,6 +114,26 @@ pub struct ReadoutBlock {
     /// The time by which the clock of its machine was set since the start \[ms\]; the times of
     /// packets do not follow it.
     pub clock_set_ms: i64,
+    /// The largest difference between the times of its packets and the brokers' time so far
+    /// \[ms\]; 0 when the clocks may have agreed, and for a node that reads files.
+    pub clock_ahead_ms: i64,
+}
+
+impl ReadoutBlock {
+    /// Returns a sentence when the times of the node's `packets` were wrong by more than
+    /// [`CLOCK_MS_MAX`].
+    #[must_use]
+    pub fn wrong_times(&self, packets: &str) -> Option<String> {
+        let ahead_ms = self.clock_ahead_ms;
+        let seconds = ahead_ms.unsigned_abs() as f64 * 1e-3;
+        let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
+        (ahead_ms.saturating_abs() > CLOCK_MS_MAX).then(|| {
+            format!(
+                "the times of {packets} were {seconds:.1} s {side} the brokers' clock, so events \
+                 that close by time are wrong; set the clock (NTP or PTP) and start the node again"
+            )
+        })
+    }
 }
 
 /// The counts of a builder.

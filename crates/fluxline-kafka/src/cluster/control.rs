@@ -352,11 +352,22 @@ impl ControlState {
             Some((name.clone(), RunReadout { incarnation, start: 0, ended: false }))
         });
         let readouts = readouts.collect();
+        self.refuse_others(&begin);
         self.runs.push(RunRecord { begin, readouts, ..RunRecord::default() });
         if self.runs.len() > RUNS_KEPT {
             self.runs.remove(0);
         }
         true
+    }
+
+    /// Refuses the processes that wait with another experiment than that of a run which begins.
+    fn refuse_others(&mut self, begin: &Begin) {
+        let others = self.members.values().filter(|member| member.digest != begin.digest);
+        self.refused.extend(others.map(|member| {
+            let (host, run) = (member.host.clone(), begin.run);
+            (member.incarnation, JoinRefusal::Digest { host, run })
+        }));
+        self.members.retain(|_, member| member.digest == begin.digest);
     }
 
     /// Applies a record about the open run.

@@ -38,6 +38,7 @@ impl ReadoutBlock {
             },
             deliveries,
             clock_set_ms: 0,
+            clock_ahead_ms: 0,
         }
     }
 }

@@ -17,6 +17,8 @@ pub mod control_log;
 mod counts;
 pub mod digest;
 mod document;
+#[cfg(feature = "client")]
+mod drift;
 mod edges;
 #[cfg(feature = "client")]
 mod group;

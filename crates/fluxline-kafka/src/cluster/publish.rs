@@ -1,14 +1,17 @@
 //! Publishes the block of a node to the topic `NAME.ledger`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use fluxline::clock;
+use fluxline_core::Moment;
 use rdkafka::client::ClientContext;
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
 use super::block::{BLOCK_BYTES_MAX, NodeBlock};
+use super::drift::NodeClock;
 use crate::build::LogError;
 use crate::client::{TopicError, check_topic, config, wrong_settings};
 use crate::lasting::Lasting;
@@ -26,11 +29,17 @@ pub struct LedgerWriter {
     skipped: u64,
 }
 
-/// Counts of blocks that the broker has answered for.
-#[derive(Default)]
+/// What the broker has answered.
 struct Counts {
     done: AtomicU64,
     acknowledged: AtomicU64,
+    clock: Mutex<NodeClock>,
+}
+
+impl Counts {
+    fn clock(&self) -> MutexGuard<'_, NodeClock> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Deliveries(Arc<Counts>);
@@ -38,10 +47,15 @@ struct Deliveries(Arc<Counts>);
 impl ClientContext for Deliveries {}
 
 impl ProducerContext for Deliveries {
-    type DeliveryOpaque = ();
+    /// The time of sending.
+    type DeliveryOpaque = Box<Option<Moment>>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        if result.is_ok() {
+    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Option<Moment>>) {
+        if let Ok(message) = result {
+            // An older topic has the node's own time in its records, which shows nothing.
+            if let (Some(sent), Timestamp::LogAppendTime(ms)) = (*sent, message.timestamp()) {
+                self.0.clock().compare(sent, ms);
+            }
             self.0.acknowledged.fetch_add(1, Ordering::Release);
         }
         self.0.done.fetch_add(1, Ordering::Release);
@@ -50,8 +64,23 @@ impl ProducerContext for Deliveries {
 
 impl LedgerWriter {
     /// Opens the topic `CLUSTER.ledger`, which must exist.
+    ///
+    /// Errors: [`TopicError`].
     pub fn open(settings: &Settings, cluster: &str) -> Result<LedgerWriter, TopicError> {
-        let counts = Arc::new(Counts::default());
+        LedgerWriter::with_clock(settings, cluster, clock::now)
+    }
+
+    /// Opens the topic as [`open`](LedgerWriter::open) does, for a node whose time of day is `now`.
+    ///
+    /// Errors: [`TopicError`].
+    pub fn with_clock(
+        settings: &Settings,
+        cluster: &str,
+        now: fn() -> Moment,
+    ) -> Result<LedgerWriter, TopicError> {
+        let (done, acknowledged) = (AtomicU64::new(0), AtomicU64::new(0));
+        let clock = Mutex::new(NodeClock::new(now));
+        let counts = Arc::new(Counts { done, acknowledged, clock });
         let producer: ThreadedProducer<Deliveries> = config(settings)
             .set("enable.idempotence", "true")
             .set("message.timeout.ms", "10000") // an old block is worth nothing
@@ -112,12 +141,25 @@ impl LedgerWriter {
         self.skipped
     }
 
+    /// Begins a run: the node's packets have steady times from now on.
+    pub fn begin_clock(&self) {
+        self.counts.clock().begin();
+    }
+
+    /// Returns the largest difference since [`begin_clock`](LedgerWriter::begin_clock) between the
+    /// node's steady time and the brokers' \[ms\]; 0 when they may have agreed all the time.
+    #[must_use]
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.counts.clock().ahead_ms()
+    }
+
     fn send(&mut self, block: &NodeBlock) -> bool {
         let (key, bytes) = (block.key(), block.to_bytes());
         if bytes.len() > BLOCK_BYTES_MAX {
             return false;
         }
-        let record = BaseRecord::<String, Vec<u8>>::to(&self.topic).key(&key).payload(&bytes);
+        let sent = Box::new(self.counts.clock().time());
+        let record = BaseRecord::with_opaque_to(&self.topic, sent).key(&key).payload(&bytes);
         let is_sent = self.producer.send(record).is_ok();
         self.sent += u64::from(is_sent);
         is_sent

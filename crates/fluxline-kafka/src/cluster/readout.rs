@@ -10,6 +10,7 @@ use fluxline_run::{EndedInputs, Inputs, builder_config, start_inputs, try_links}
 
 use super::block::{NodeBlock, NodeState, ReadoutBlock};
 use super::control::RunRecord;
+use super::drift::ClockNotes;
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
 use super::taker::{NodeTaker, SharedCounts};
@@ -66,6 +67,7 @@ impl Part {
         if expected != found {
             return Err(LogError::PartitionsChanged { expected, found }.into());
         }
+        session.begin_clock();
         let start = run.readouts.get(&name).map_or(0, |readout| readout.start);
         let config = NodeConfig {
             run: number,
@@ -103,7 +105,7 @@ impl Part {
 
     /// Reads out until the inputs end, the run is stopped, or the user stops the node.
     fn work(&mut self, session: &mut Session) -> Result<(), NodeError> {
-        let (mut noted, mut clock_set_ms) = (0, 0);
+        let (mut noted, mut clock) = (0, ClockNotes::default());
         while !self.inputs.is_finished() {
             if let Err(error) = session.poll(LOOK).and_then(|()| self.check(session)) {
                 self.inputs.stop();
@@ -112,15 +114,9 @@ impl Part {
             let notes = self.inputs.notes(noted);
             noted += notes.len();
             notes.iter().for_each(|note| session.say(&format!("note: {note}")));
-            let set_ms = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clock_set_ms;
-            if std::mem::replace(&mut clock_set_ms, set_ms) != set_ms {
-                session.say(&format!(
-                    "note: the clock of this machine was set by {:+.1} s since the start; the \
-                     times of packets keep the clock of the start",
-                    set_ms as f64 * 1e-3
-                ));
-            }
-            self.publish(session);
+            let counts = self.counts(session);
+            clock.look(&counts).iter().for_each(|note| session.say(&format!("note: {note}")));
+            self.publish(session, counts);
         }
         Ok(())
     }
@@ -141,8 +137,16 @@ impl Part {
         Ok(())
     }
 
-    fn publish(&self, session: &mut Session) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Returns the counts of now.
+    fn counts(&self, session: &Session) -> ReadoutBlock {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !session.join.reads_files {
+            counts.clock_ahead_ms = session.clock_ahead_ms();
+        }
+        counts
+    }
+
+    fn publish(&self, session: &mut Session, counts: ReadoutBlock) {
         let (run, start) = (self.run, self.start);
         session.publish(|block| {
             (block.run, block.start, block.readout) = (run, start, Some(counts));
@@ -151,6 +155,7 @@ impl Part {
 
     /// Waits until the brokers have all records, then leaves the run.
     fn end(self, session: &mut Session) -> Result<ReadoutReport, NodeError> {
+        let clock_ahead_ms = self.counts(session).clock_ahead_ms;
         let Part { run, start, inputs, counts, .. } = self;
         let EndedInputs { mut taker, inputs, faults } = inputs.wait()?;
         let mut said = Instant::now();
@@ -178,6 +183,7 @@ impl Part {
         let mut block = session.empty_block(NodeState::Ended);
         let mut readout: ReadoutBlock =
             counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        readout.clock_ahead_ms = clock_ahead_ms;
         total.truncated += readout.counters.truncated;
         readout.counters.set_inputs(&total);
         (block.run, block.start, block.readout) = (run, start, Some(readout));

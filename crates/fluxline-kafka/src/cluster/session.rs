@@ -272,6 +272,15 @@ impl Session {
                 self.control.append(&ControlRecord::Leave { incarnation })?;
                 return Ok(None);
             }
+            let state = self.control.state();
+            if let Some(refusal) = state.refusal(self.join.incarnation) {
+                return Err(NodeError::Refused(refusal.clone()));
+            }
+            if !state.has_joined(self.join.incarnation) {
+                // A whole run has passed since the last look.
+                self.enter()?;
+                continue;
+            }
             if let Some(run) = self.state().open_run() {
                 let (run, address) = (run.clone(), self.settings.clone());
                 self.peers = Some(Peers::watch(&address, &self.cluster.name, run.number()));
@@ -314,6 +323,17 @@ impl Session {
         self.published = Instant::now();
         self.sequence += 1;
         self.ledger.publish(&block);
+    }
+
+    /// Begins to compare the steady time of this machine with the brokers' time.
+    pub fn begin_clock(&self) {
+        self.ledger.begin_clock();
+    }
+
+    /// Returns the largest difference so far \[ms\]; 0 when the clocks may have agreed.
+    #[must_use]
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.ledger.clock_ahead_ms()
     }
 
     /// Publishes the last block, and waits until the brokers have it.

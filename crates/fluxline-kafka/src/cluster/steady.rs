@@ -54,16 +54,22 @@ impl SteadyClock {
         moment(wall - self.steps[0])
     }
 
-    /// Looks at the clocks of this host. A look that was interrupted shows nothing.
+    /// Looks at the clocks of this host.
     pub fn look_at_host(&mut self) {
+        self.look_at(clock::now);
+    }
+
+    /// Looks at the time of day `now` and at the monotonic clock. Returns the steady time; `None`:
+    /// each look was interrupted, which shows nothing.
+    pub fn look_at(&mut self, now: fn() -> Moment) -> Option<Moment> {
         for _ in 0..LOOKS {
             let before = clock::monotonic();
-            let wall = clock::now();
+            let wall = now();
             if clock::monotonic().since(before) < INTERRUPTED {
-                self.look(wall, before);
-                return;
+                return Some(self.look(wall, before));
             }
         }
+        None
     }
 
     /// Returns true when a time of day differs much from the last one: look at the clock first.

@@ -255,6 +255,13 @@ impl ClusterLedger {
                 ms as f64 * 1e-3
             );
         }
+        for row in self.readouts() {
+            let packets = format!("packets of {}", printable(&row.seen.block.node));
+            let readout = row.seen.block.readout.as_ref();
+            if let Some(sentence) = readout.and_then(|of| of.wrong_times(&packets)) {
+                let _ = writeln!(out, "{sentence}");
+            }
+        }
         for (words, count) in noted.into_iter().filter(|noted| noted.1 > 0) {
             let _ = writeln!(out, "{words}: {count}");
         }

@@ -28,6 +28,9 @@ const KEPT: [(&str, &str); 3] =
 /// The same, with the brokers' time in each record: nodes' clocks are compared with it.
 const KEPT_WITH_TIME: [(&str, &str); 4] =
     [KEPT[0], KEPT[1], KEPT[2], ("message.timestamp.type", "LogAppendTime")];
+/// The newest record of each key stays, with the brokers' time: nodes' clocks are compared with it.
+const COMPACTED_WITH_TIME: [(&str, &str); 2] =
+    [("cleanup.policy", "compact"), ("message.timestamp.type", "LogAppendTime")];
 /// The newest record of each key stays.
 const COMPACTED: [(&str, &str); 1] = [("cleanup.policy", "compact")];
 
@@ -37,7 +40,7 @@ fn needed(cluster: &Cluster) -> Vec<Needed> {
         Needed { part: "control", partitions: 1, configs: &KEPT_WITH_TIME },
         Needed { part: "fragments", partitions, configs: &[] },
         Needed { part: "commits", partitions, configs: &KEPT },
-        Needed { part: "ledger", partitions: 1, configs: &COMPACTED },
+        Needed { part: "ledger", partitions: 1, configs: &COMPACTED_WITH_TIME },
         Needed { part: "checkpoints", partitions, configs: &COMPACTED },
     ];
     if cluster.output != ClusterOutput::Files {

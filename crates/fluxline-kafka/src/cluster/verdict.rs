@@ -1,6 +1,6 @@
 //! The verdict on a run over several machines, in one sentence.
 
-use fluxline_daq::experiment::{NOT_ACKNOWLEDGED, NOTHING_KEPT, UNDECIDED, accepts};
+use fluxline_daq::experiment::{CLOCK_APART, NOT_ACKNOWLEDGED, NOTHING_KEPT, UNDECIDED, accepts};
 use fluxline_daq::ledger::LawResult;
 
 use super::block::Role;
@@ -68,6 +68,7 @@ impl ClusterLedger {
         }
         reasons.extend(self.sink_reasons());
         reasons.extend(self.filter_reasons());
+        reasons.extend(self.clock_reasons());
         reasons.extend(self.deaths());
         if reasons.is_empty() {
             return ClusterVerdict::Complete;
@@ -142,6 +143,17 @@ impl ClusterLedger {
             reasons.push(format!("the filter rejected all {} events", totals.events_filtered));
         }
         reasons
+    }
+
+    /// Returns the reasons to look at the clocks.
+    fn clock_reasons(&self) -> Vec<String> {
+        if accepts(&self.accept, CLOCK_APART) {
+            return Vec::new();
+        }
+        let reason = |row: &NodeRow| {
+            row.seen.block.readout.as_ref()?.wrong_times(&format!("packets of {}", name_of(row)))
+        };
+        self.readouts().filter_map(reason).collect()
     }
 
     fn deaths(&self) -> Vec<String> {
