@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Reads a topic of ESS messages with confluent-kafka and streaming_data_types: no code of Fluxline.
 
-usage: read_ess.py BROKER TOPIC PARQUET-FOLDER
+usage: read_ess.py BROKER TOPIC[,RUN-TOPIC] PARQUET-FOLDER
 
 Compares every value with the same run exported to Parquet: the packets of the formats `counter`
 (da00) and `srs-vmm3` (ev44) and of a format `slow` with a field `temperature` (f144). Prints one
 JSON document with the number of messages of each schema and of their values. Fails when a message
-is there twice, or a value differs.
+is there twice, or a value differs. With RUN-TOPIC, starts and stops of runs must be there, and
+nothing else.
 """
 
 import collections
@@ -69,16 +70,23 @@ def hits(folder: pathlib.Path) -> dict:
 
 
 def main() -> None:
-    broker, topic, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    broker, topics, folder = sys.argv[1], sys.argv[2].split(","), pathlib.Path(sys.argv[3])
     seen: set[str] = set()
     counts: collections.Counter = collections.Counter()
     found_waves, found_hits = {}, collections.defaultdict(list)
     found_logs, runs = [], {}
-    for key, value in records(broker, topic, b"application/x-flatbuffers"):
+    of_topics = (
+        (topic, key, value)
+        for topic in topics
+        for key, value in records(broker, topic, b"application/x-flatbuffers")
+    )
+    for topic, key, value in of_topics:
         if key in seen:
             sys.exit(f"the record {key} is there twice")
         seen.add(key)
         schema = value[4:8].decode()
+        if topic != (topics[-1] if schema in ("pl72", "6s4t") else topics[0]):
+            sys.exit(f"a message of {schema} is in the topic {topic}")
         counts[schema] += 1
         if schema == "ev44":
             of = deserialise_ev44(value)

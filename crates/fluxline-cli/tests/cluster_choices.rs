@@ -84,11 +84,13 @@ fn filter_pause_and_sink_lose_or_double_events_when_a_builder_is_killed() {
     std::fs::write(lab.folder.path().join("slow.toml"), SLOW).expect("written");
     let (brokers, topic) = (lab.broker.address.clone(), "ess.detector");
     lab.append(&format!(
-        "[sink.kafka]\nbrokers = \"{brokers}\"\ntopic = \"{topic}\"\nschema = \"ess\"\n"
+        "[sink.kafka]\nbrokers = \"{brokers}\"\ntopic = \"{topic}\"\nschema = \"ess\"\n\
+         run-topic = \"ess.runs\"\n"
     ));
     let (status, _, said) = lab.node("builder", "b0").end();
     assert!(status == Some(6) && said.contains("topic `ess.detector` does not exist"), "{said}");
     lab.broker.create_topic(topic, 2);
+    lab.broker.create_topic("ess.runs", 1);
     let mut builders = vec![lab.node("builder", "b1"), lab.node("builder", "b2")];
     let readouts = [lab.node("r1", "x"), lab.node("r2", "y")];
     builders[0].wait_for(&format!("fluxline ctl {address} start"));
@@ -159,11 +161,35 @@ fn has_parameters(lab: &Lab) -> bool {
 /// Compares the topic with the gathered run, by programs that are not ours.
 fn check_topic(lab: &Lab, topic: &str, ledger: &Value) {
     lab.done(&["export", "all", "--to", "parquet", "--into", "parquet"]);
-    let read = lab.python("read_ess.py", &[&lab.broker.address, topic, "parquet"]);
+    let read =
+        lab.python("read_ess.py", &[&lab.broker.address, &format!("{topic},ess.runs"), "parquet"]);
     assert_eq!((&read["pl72"], &read["6s4t"]), (&1.into(), &1.into()), "{read}");
     assert!(read["da00"].as_u64() > Some(50) && read["f144"].as_u64() > Some(50), "{read}");
     let sink = &ledger["sink"];
     assert_eq!(sink["sent"], ledger["committed"]["events"], "{ledger}");
     let (status, _, said) = lab.command(&["ship", "all"]);
     assert!(status == Some(3) && said.contains("during the run"), "{said}");
+}
+
+#[test]
+fn run_of_which_the_filter_rejects_every_event_cannot_be_gathered() {
+    let experiment = EXPERIMENT
+        .replace("event.key % 3 != 0 || any(temperature >= 0)", "event.key < 0")
+        .replace("rate = 100", "rate = 500, packets = 300");
+    let lab = Lab::new("output = \"both\"\n", &experiment);
+    std::fs::write(lab.folder.path().join("slow.toml"), SLOW).expect("written");
+    let nodes = [("builder", "b1"), ("r1", "x"), ("r2", "y")].map(|(node, id)| lab.node(node, id));
+    nodes.into_iter().for_each(|node| drop(node.end()));
+    let (status, _, said) = lab.command(&["inspect", &lab.address()]);
+    assert!(status == Some(7) && said.contains("the filter rejected all"), "{said}");
+    assert_eq!(place(&lab, "filtered"), 1200);
+    lab.done(&["gather", &lab.address(), "--into", "all"]);
+    let text = std::fs::read_to_string(lab.folder.path().join("all/run.json")).expect("run.json");
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        (&document["recorded"]["packets"], &document["left_out"]["filtered"]),
+        (&0.into(), &1200.into()),
+        "{document}"
+    );
+    assert!(lab.csv("all", "events.csv", "key,status,missing").is_empty());
 }

@@ -20,8 +20,9 @@ use fluxline_kafka::build::{
     Log, LogError, NodeConfig, Outputs, ReadoutNode, RunFolders, RunPlan, Step, TopicConfig,
     TopicOutput, WorkError, Worker,
 };
+use fluxline_kafka::gather::committed::{Committed, committed_from};
 use fluxline_kafka::gather::folders::gather_folders;
-use fluxline_kafka::gather::topic::{Committed, committed_from, gather_topic};
+use fluxline_kafka::gather::topic::gather_topic;
 use fluxline_kafka::gather::{GatherError, Gathered};
 use fluxline_kafka::settings::Settings;
 use support::broker::Broker;

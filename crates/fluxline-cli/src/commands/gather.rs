@@ -6,14 +6,14 @@ use crate::run_arguments::GatherArguments;
 /// Gathers a run, and prints its size and what was left out.
 #[cfg(feature = "kafka")]
 pub fn gather(arguments: &GatherArguments, json: bool) -> Result<Ending, Failure> {
-    use fluxline_kafka::gather::{folders, topic};
+    use fluxline_kafka::gather::{committed, folders, topic};
 
     let (address, is_topic) = address_of(arguments)?;
     let file = arguments.settings_file.as_deref();
     let options = std::collections::BTreeMap::new();
     let settings = fluxline_kafka::settings::Settings::read(&address.brokers, &options, file)
         .map_err(Failure::input)?;
-    let committed = topic::committed(&settings, &address.cluster, arguments.run);
+    let committed = committed::committed(&settings, &address.cluster, arguments.run);
     let committed = committed.map_err(failure)?;
     let bar = crate::progress::bar(committed.commits.batches(), json);
     let mut progress = |done, _all| bar.set_position(done);
@@ -60,7 +60,7 @@ pub fn gather(arguments: &GatherArguments, json: bool) -> Result<Ending, Failure
 #[cfg(feature = "kafka")]
 fn print(
     arguments: &GatherArguments,
-    committed: &fluxline_kafka::gather::topic::Committed,
+    committed: &fluxline_kafka::gather::committed::Committed,
     gathered: &fluxline_kafka::gather::Gathered,
 ) {
     let into = arguments.into.display();

@@ -6,6 +6,8 @@
 //! on from the newest checkpoint, makes the same batches with the same numbers, and commits those
 //! behind the last committed one ([`worker`]). docs/adr/0033 and 0036 have the reasons.
 
+mod absence;
+mod arrivals;
 pub mod checkpoint;
 #[cfg(any(feature = "client", test))]
 mod checkpoint_records;

@@ -17,15 +17,12 @@ use fluxline_daq::merge::Times;
 use fluxline_run::RunSource;
 use serde::{Deserialize, Serialize};
 
-use super::edge::{ENTRIES_MAX, Taken};
-use super::entry::{RecordHead, read_record};
+use super::edge::Taken;
+use super::entry::read_record;
 use super::filtered::{EventFilter, Filtered};
 use super::held::Queue;
 use super::refused::Refused;
 
-/// Most records of all nodes that wait for another node. The node that is furthest behind is left
-/// out then.
-const HELD_RECORDS_MAX: usize = 1 << 20;
 /// Most sources of a node.
 pub(super) const SOURCES_MAX: usize = 1 << 16;
 
@@ -95,7 +92,7 @@ pub struct BuiltSource {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Node {
     /// The newest start of which a record came.
-    newest_start: u32,
+    pub(super) newest_start: u32,
     /// Everything that the node received before has come.
     pub(super) mark: Moment,
     /// Its last record came.
@@ -120,7 +117,7 @@ pub(super) struct Node {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PartitionBuilder {
     pub(super) run: u64,
-    nodes_expected: usize,
+    pub(super) nodes_expected: usize,
     pub(super) builder: Builder,
     pub(super) nodes: BTreeMap<u16, Node>,
     /// Packets by node and start.
@@ -407,89 +404,6 @@ impl PartitionBuilder {
         };
         Some(OutputBatch { number, covers: self.next_offset, events })
     }
-
-    /// Returns the record by which a builder states that a node has died; `None`: the node has
-    /// ended, events go on without it already, or must wait for it.
-    #[must_use]
-    pub fn absence_of(&self, number: u16) -> Option<RecordHead> {
-        let node = self.nodes.get(&number)?;
-        let (run, start) = (self.run, node.newest_start);
-        let sequence = self.edges.get(&edge_key(number, start)).map_or(0, |edge| edge.records);
-        let head = RecordHead {
-            run,
-            node: number,
-            start,
-            sequence,
-            is_absence: true,
-            ..Default::default()
-        };
-        let waits = !(node.end_came || node.left_out || node.reads_files || self.ended);
-        waits.then_some(head)
-    }
-
-    /// Leaves a node out that a builder has found dead, unless it has sent a record since.
-    fn leave_out_dead(&mut self, head: &RecordHead) {
-        if self.absence_of(head.node) == Some(*head) {
-            self.leave_out(head.node);
-        }
-    }
-
-    /// Leaves out the node that is furthest behind, when too many records wait for it.
-    fn leave_out_slowest(&mut self) {
-        let held: usize = self.nodes.values().map(|node| node.queue.len()).sum();
-        let open = self.nodes.iter().filter(|(_, node)| node.holds_others() && !node.reads_files);
-        let slowest = open.min_by_key(|(_, node)| node.mark).map(|(number, _)| *number);
-        if let Some(number) = slowest.filter(|_| held > HELD_RECORDS_MAX) {
-            self.leave_out(number);
-        }
-    }
-
-    /// Lets events go on without a node: its sources become silent with the time of the run.
-    fn leave_out(&mut self, number: u16) {
-        let Some(node) = self.nodes.get_mut(&number) else { return };
-        node.left_out = true;
-        node.inputs.values().for_each(|input| self.builder.unmark_input(*input));
-        self.counts.left_out += 1;
-    }
-
-    /// Returns false for a node and start beyond all that a run has.
-    fn knows(&self, head: &RecordHead) -> bool {
-        usize::from(head.node) < self.nodes_expected
-            && (self.edges.len() < ENTRIES_MAX
-                || self.edges.contains_key(&edge_key(head.node, head.start)))
-    }
-
-    pub(super) fn edge(&mut self, head: &RecordHead) -> &mut Taken {
-        let RecordHead { node, start, .. } = *head;
-        let new = Taken { node, start, ..Taken::default() };
-        self.edges.entry(edge_key(node, start)).or_insert(new)
-    }
-
-    /// Returns true for the next record of a node; counts others.
-    fn is_next(&mut self, head: &RecordHead) -> bool {
-        let is_over = self.ended;
-        let Some(missing) = self.edge(head).advance(head) else {
-            self.counts.repeated += 1;
-            return false;
-        };
-        let packets = u64::from(head.packets);
-        if is_over {
-            self.counts.after_end += 1;
-            self.edge(head).after_end += packets;
-            return false;
-        }
-        let node = self.nodes.entry(head.node).or_default();
-        if head.start < node.newest_start {
-            self.counts.outdated += 1;
-            self.edge(head).outdated += packets;
-            return false;
-        }
-        if head.start > node.newest_start {
-            (node.newest_start, node.end_came) = (head.start, false);
-        }
-        self.counts.missing = self.counts.missing.saturating_add(missing);
-        true
-    }
 }
 
 impl Node {
@@ -497,9 +411,4 @@ impl Node {
     pub(super) fn holds_others(&self) -> bool {
         !(self.end_came || self.left_out)
     }
-}
-
-/// Returns the number under which the packets of a node and start are counted. It sorts by both.
-fn edge_key(node: u16, start: u32) -> u64 {
-    (u64::from(node) << 32) | u64::from(start)
 }

@@ -5,18 +5,15 @@
 //! nodes that have read the same records have the same state ([`ControlState::apply`] is a pure
 //! function).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::block::Role;
 use super::record::{Begin, ControlRecord, Join};
+pub use super::refusal::{CLOCK_MS_MAX, JoinRefusal};
+pub use super::run_record::{RunReadout, RunRecord};
 
-/// The largest difference between a node's clock and the brokers' \[ms\]. Builders compare the
-/// times of readout nodes, so a node beyond it cannot take part.
-pub const CLOCK_MS_MAX: i64 = 1000;
 /// Most notes of a run.
 const NOTES_MAX: usize = 1000;
-/// Most pauses and resumptions of a run.
-const PAUSES_MAX: usize = 10_000;
 /// Runs that are kept after their end.
 const RUNS_KEPT: usize = 64;
 
@@ -35,102 +32,6 @@ pub struct ControlState {
     ignored: u64,
 }
 
-/// A run of the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunRecord {
-    /// Its beginning.
-    pub begin: Begin,
-    /// Its readout nodes.
-    pub readouts: BTreeMap<String, RunReadout>,
-    /// An operator or a node asked its readout nodes to finish.
-    pub stopped: bool,
-    /// Times of pauses and resumptions in turn, by the operators' clocks \[ns since 1970\].
-    pub pauses: Vec<u64>,
-    /// The message of the start is in the topic of `[sink.kafka]`.
-    pub has_start: bool,
-    /// The message of the stop is there.
-    pub has_stop: bool,
-    /// The shot number.
-    pub shot: Option<u64>,
-    /// The operators' notes: time and text.
-    pub notes: Vec<(u64, String)>,
-    /// Partitions whose batches are all committed.
-    pub built: BTreeSet<u32>,
-    /// An operator abandoned it: it ends, although partitions are not built.
-    pub abandoned: bool,
-}
-
-/// A readout node in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunReadout {
-    /// The process that reads out.
-    pub incarnation: u64,
-    /// Number of starts of the node in the run before this one.
-    pub start: u32,
-    /// The process has finished, or an operator has ended the node.
-    pub ended: bool,
-}
-
-/// The reason why a process may not take part.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JoinRefusal {
-    /// Its clock is wrong.
-    #[error(
-        "the clock of {host} is {} s {} the brokers' clock; events are built by time, so set the \
-        clock (NTP or PTP) and start the node again", seconds(*ahead_ms),
-        if *ahead_ms > 0 { "ahead of" } else { "behind" }
-    )]
-    Clock {
-        /// The host.
-        host: String,
-        /// The node's clock less the brokers' \[ms\].
-        ahead_ms: i64,
-    },
-    /// Its experiment builds other events.
-    #[error(
-        "run {run} began with another experiment file or description than that of {host}; copy \
-        the files of the other nodes to {host}, or wait for the end of the run"
-    )]
-    Digest {
-        /// The host.
-        host: String,
-        /// The run that goes on.
-        run: u64,
-    },
-    /// The node has no part in the open run.
-    #[error("run {run} has no node `{node}`; wait for its end, or `fluxline ctl … stop` it")]
-    NotInRun {
-        /// The node.
-        node: String,
-        /// The run.
-        run: u64,
-    },
-    /// The node has ended in the open run.
-    #[error("node `{node}` has already ended in run {run}; wait for the end of the run")]
-    Ended {
-        /// The node.
-        node: String,
-        /// The run.
-        run: u64,
-    },
-    /// The node reads files, of which the run has a part.
-    #[error(
-        "node `{node}` reads files, and run {run} has a part of their packets: reading them again \
-        would double events; end the node with `fluxline ctl kafka://BROKERS/NAME end {node}`, \
-        and read the files in a new run"
-    )]
-    Files {
-        /// The node.
-        node: String,
-        /// The run.
-        run: u64,
-    },
-}
-
-fn seconds(ms: i64) -> String {
-    format!("{:.1}", ms.unsigned_abs() as f64 * 1e-3)
-}
-
 impl Join {
     /// Returns the name that only one process of the cluster may have: the node's name, with the id
     /// for builders.
@@ -140,59 +41,6 @@ impl Join {
             Role::Readout => self.node.clone(),
             Role::Builder => format!("{}/{}", self.node, self.id),
         }
-    }
-}
-
-impl RunRecord {
-    /// Returns the run's number.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.begin.run
-    }
-
-    /// Returns the number of partitions.
-    #[must_use]
-    pub fn partitions(&self) -> u32 {
-        self.begin.fragments.len() as u32
-    }
-
-    /// Returns true when all batches of all partitions are committed, or the run was abandoned.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.abandoned || self.built.len() == self.begin.fragments.len()
-    }
-
-    /// Returns true while the builders count events and record none.
-    #[must_use]
-    pub fn is_paused(&self) -> bool {
-        self.pauses.len() % 2 == 1
-    }
-
-    /// Returns the run's state in a word.
-    #[must_use]
-    pub fn state(&self) -> &'static str {
-        match (self.is_over(), self.stopped, self.is_paused()) {
-            (true, ..) => "ended",
-            (_, true, _) => "stopping",
-            (_, _, true) => "paused",
-            (_, _, false) => "running",
-        }
-    }
-
-    /// Pauses or resumes the run; false when it is so already, or the run is being stopped.
-    fn change(&mut self, to_paused: bool, at_ns: u64) -> bool {
-        let fits = !self.stopped && self.is_paused() != to_paused && self.pauses.len() < PAUSES_MAX;
-        if fits {
-            self.pauses.push(at_ns);
-        }
-        fits
-    }
-
-    /// Returns the number of a readout node in records.
-    #[must_use]
-    pub fn number_of(&self, node: &str) -> Option<u16> {
-        let place = self.begin.readouts.iter().position(|name| name == node)?;
-        u16::try_from(place).ok()
     }
 }
 

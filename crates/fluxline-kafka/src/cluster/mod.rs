@@ -37,6 +37,8 @@ mod publish;
 #[cfg(feature = "client")]
 pub mod readout;
 pub mod record;
+mod refusal;
+mod run_record;
 #[cfg(feature = "client")]
 pub mod session;
 #[cfg(feature = "client")]

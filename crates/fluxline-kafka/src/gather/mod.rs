@@ -5,6 +5,8 @@
 //! partitions are merged by the time at which their first event was closed, which is nearly the
 //! order of one process. Nothing partial is left: the run gets its name when it is complete.
 
+#[cfg(feature = "client")]
+pub mod committed;
 pub mod folders;
 mod target;
 #[cfg(feature = "client")]

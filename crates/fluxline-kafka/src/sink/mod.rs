@@ -5,6 +5,8 @@
 //! counted. A broker that is away stops nothing: its records time out, are counted, and
 //! `fluxline ship` sends them from the files.
 
+mod deliveries;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,10 +18,11 @@ use fluxline_daq::ledger::SinkCounters;
 use fluxline_daq::record::SourceLine;
 use fluxline_run::{BatchSink, Error};
 use rdkafka::admin::AdminClient;
-use rdkafka::client::{ClientContext, DefaultClientContext};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::DeliveryResult;
-use rdkafka::producer::{ProducerContext, ThreadedProducer};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::producer::ThreadedProducer;
+
+pub use deliveries::Deliveries;
+use deliveries::mark_note;
 
 use crate::client::{
     TopicError, batch_bytes, check_topic, config, headers, producer_config, wrong_settings,
@@ -27,7 +30,7 @@ use crate::client::{
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
 use crate::delivery::{Fate, Group, Sent, State, lock};
 use crate::ess::{Formats, RunMessages, Schema};
-use crate::feeder::{Feeder, FeederContext, NotSent, Queue, Waiting};
+use crate::feeder::{Feeder, Queue, Waiting};
 use crate::identity::{RecordId, RunMark, run_id};
 use crate::lasting::Lasting;
 use crate::pieces::Pieces;
@@ -93,98 +96,6 @@ struct Marks {
     topic: Arc<str>,
     /// The start was sent.
     began: bool,
-}
-
-/// Takes the client's reports.
-pub struct Deliveries {
-    state: Arc<Mutex<State>>,
-    queue: Arc<Queue>,
-    brokers: String,
-}
-
-impl ClientContext for Deliveries {
-    fn error(&self, error: KafkaError, reason: &str) {
-        let mut state = lock(&self.state);
-        match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::AllBrokersDown) => {
-                state.all_down = true;
-                state.note(format!(
-                    "no Kafka broker answers at {}: recording goes on, and `fluxline ship` sends \
-                     the rest later",
-                    self.brokers
-                ));
-            }
-            // Each attempt to connect reports one; the run only needs to know that all are away.
-            Some(RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::Resolve) => {}
-            _ => state.note(format!("Kafka at {}: {reason} ({error})", self.brokers)),
-        }
-    }
-}
-
-impl ProducerContext for Deliveries {
-    type DeliveryOpaque = Box<Sent>;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
-        let (Ok(message) | Err((_, message))) = result;
-        self.queue.leave(message.key_len() + message.payload_len());
-        let mut state = lock(&self.state);
-        let fate = match result.as_ref().map_err(|(error, _)| error) {
-            Ok(_) => Fate::Acknowledged,
-            Err(error) => match error.rdkafka_error_code() {
-                Some(
-                    RDKafkaErrorCode::MessageTimedOut
-                    | RDKafkaErrorCode::PurgeQueue
-                    | RDKafkaErrorCode::PurgeInflight,
-                ) => Fate::TimedOut,
-                _ => {
-                    state.note(format!("Kafka at {} refused a record ({error})", self.brokers));
-                    Fate::Refused
-                }
-            },
-        };
-        let (Sent::Events { bytes, .. } | Sent::Mark { bytes, .. }) = &*sent;
-        if fate == Fate::Acknowledged {
-            state.counters.records_acked += 1;
-            state.counters.bytes_acked += bytes;
-            state.all_down = false;
-        }
-        settle(&mut state, &sent, fate);
-    }
-}
-
-impl FeederContext for Deliveries {
-    fn queue(&self) -> &Arc<Queue> {
-        &self.queue
-    }
-
-    fn not_sent(&self, sent: Box<Sent>, reason: NotSent) {
-        let mut state = lock(&self.state);
-        let fate = match reason {
-            NotSent::TimedOut => Fate::TimedOut,
-            NotSent::NoRoom => Fate::LeftOut,
-            NotSent::Refused(error) => {
-                state.note(format!("Kafka's client refused a record ({error})"));
-                Fate::Refused
-            }
-        };
-        settle(&mut state, &sent, fate);
-    }
-}
-
-/// Counts the fate of a record.
-fn settle(state: &mut State, sent: &Sent, fate: Fate) {
-    match sent {
-        Sent::Events { group, .. } => group.settle(state, fate),
-        Sent::Mark { name, .. } if fate != Fate::Acknowledged => state.note(mark_note(name)),
-        Sent::Mark { .. } => {}
-    }
-}
-
-/// Returns a note on a message of start or stop that the topic lacks.
-fn mark_note(name: &str) -> String {
-    format!(
-        "Kafka did not acknowledge the message of the run's {name}: `fluxline ship RUN` sends it"
-    )
 }
 
 impl EventSink {

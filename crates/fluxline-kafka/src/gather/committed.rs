@@ -1,0 +1,168 @@
+//! The commits of a cluster's run, which decide what counts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use serde_json::{Value, json};
+
+use super::{GatherError, RunCommits};
+use crate::build::LogError;
+use crate::build::commits::{CommitList, read_commit};
+use crate::client::{check_topic, config};
+use crate::cluster::control::{ControlState, RunRecord};
+use crate::cluster::control_log::ControlLog;
+use crate::cluster::record::Begin;
+use crate::cluster::{LedgerReader, PartitionCounters};
+use crate::reading::read_to_end;
+use crate::settings::Settings;
+
+/// Time for the newest blocks of a run's nodes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The commits of a run, and the time of each partition's first one.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    /// The commits.
+    pub commits: RunCommits,
+    /// Time of the first commit by partition \[ms since 1970\].
+    pub began_ms: BTreeMap<u32, i64>,
+    /// Records that are not commits of a builder.
+    pub foreign: u64,
+    /// An operator abandoned the run: events of it are missing.
+    pub abandoned: bool,
+}
+
+pub(super) fn broker(error: &dyn std::fmt::Display) -> GatherError {
+    GatherError::Broker(error.to_string())
+}
+
+/// Reads the commits of run `run` of a cluster; without a number, those of the newest run.
+///
+/// Errors: no broker, no topic, no such run, a run that goes on, contradicting commits.
+pub fn committed(
+    settings: &Settings,
+    cluster: &str,
+    run: Option<u64>,
+) -> Result<Committed, GatherError> {
+    let control = ControlLog::open_of(settings, cluster).map_err(|error| broker(&error))?;
+    let begin = ended_run(control.state(), cluster, run)?;
+    let mut committed = committed_from(settings, cluster, begin.run, &begin.commits)?;
+    let ledger = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE);
+    // A run that is old may have lost its blocks; its events are there.
+    let totals = ledger.map(|reader| reader.ledger().partition_totals()).unwrap_or_default();
+    if let Some(run) = control.state().run(begin.run) {
+        committed.commits.about = about(run, &totals);
+        committed.abandoned = run.abandoned;
+    }
+    Ok(committed)
+}
+
+/// Returns the parts of run.json that are not in the events: the operators' requests, and the
+/// counts of the filter and of pauses.
+fn about(run: &RunRecord, totals: &PartitionCounters) -> Value {
+    let paused = |at: usize| if at.is_multiple_of(2) { "paused" } else { "running" };
+    let first = (run.begin.at_ns, "running");
+    let changes = run.pauses.iter().enumerate().map(|(at, at_ns)| (*at_ns, paused(at)));
+    let states = std::iter::once(first).chain(changes);
+    let states = states.map(|(at_ns, state)| json!({ "at_ns": at_ns, "state": state }));
+    let remarks = run.notes.iter().map(|(at_ns, text)| json!({ "at_ns": at_ns, "text": text }));
+    json!({
+        "control": {
+            "shot": run.shot, "states": states.collect::<Vec<_>>(),
+            "remarks": remarks.collect::<Vec<_>>(),
+        },
+        "left_out": {
+            "filtered": totals.filtered, "not_recorded": totals.not_recorded,
+            "filter": {
+                "events_kept": totals.events_kept, "events_filtered": totals.events_filtered,
+                "events_undecided": totals.events_undecided,
+                "events_marked": totals.events_marked, "late_filtered": totals.late_filtered,
+            },
+        },
+    })
+}
+
+/// Reads the commits of a run that begin at these offsets, one for each partition.
+///
+/// Errors: as [`committed`].
+pub fn committed_from(
+    settings: &Settings,
+    cluster: &str,
+    run: u64,
+    begins: &[u64],
+) -> Result<Committed, GatherError> {
+    let topic = format!("{cluster}.commits");
+    let found = partitions_of(settings, &topic)?;
+    if found as usize != begins.len() {
+        let expected = begins.len() as u32;
+        return Err(broker(&LogError::PartitionsChanged { expected, found }));
+    }
+    let commits = RunCommits { run, ..RunCommits::default() };
+    let mut committed = Committed { commits, ..Committed::default() };
+    for (partition, begin) in (0..).zip(begins) {
+        let mut list = CommitList::new(run, partition);
+        let (mut wrong, mut began) = (Ok(()), None);
+        read_to_end(settings, &topic, partition, *begin, |record| {
+            let is_its = read_commit(partition, record.key, record.value)
+                .is_some_and(|commit| commit.0 == run);
+            began = began.or(is_its.then_some(record.time_ms));
+            if wrong.is_ok() {
+                wrong = list.take(record.key, record.value);
+            }
+        })
+        .map_err(|error| unreadable(&topic, partition, &error))?;
+        wrong.map_err(|error| broker(&error))?;
+        committed.foreign += list.foreign();
+        let commits = list.into_commits();
+        if !commits.is_empty() {
+            committed.began_ms.extend(began.map(|began| (partition, began)));
+            committed.commits.partitions.insert(partition, commits);
+        }
+    }
+    Ok(committed)
+}
+
+/// Returns the beginning of a run that has ended.
+fn ended_run(state: &ControlState, cluster: &str, run: Option<u64>) -> Result<Begin, GatherError> {
+    let wanted = match run {
+        Some(number) => state.run(number),
+        None => state.runs().last(),
+    };
+    let known = || {
+        let numbers: Vec<String> =
+            state.runs().iter().rev().take(8).map(|run| run.number().to_string()).collect();
+        if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") }
+    };
+    let unknown = || {
+        let run = run.map_or("a run".to_owned(), |run| format!("run {run}"));
+        GatherError::Broker(format!(
+            "cluster {cluster} does not have {run}; its newest runs: {}",
+            known()
+        ))
+    };
+    let wanted = wanted.ok_or_else(unknown)?;
+    match wanted.is_over() {
+        true => Ok(wanted.begin.clone()),
+        false => Err(GatherError::Broker(format!(
+            "run {} of cluster {cluster} goes on: {} of {} partitions are built; gather it when it \
+             has ended (`fluxline inspect kafka://…/{cluster}` shows it)",
+            wanted.number(),
+            wanted.built.len(),
+            wanted.partitions()
+        ))),
+    }
+}
+
+pub(super) fn unreadable(topic: &str, partition: u32, error: &KafkaError) -> GatherError {
+    GatherError::Broker(format!(
+        "partition {partition} of topic `{topic}` cannot be read ({error})"
+    ))
+}
+
+pub(super) fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
+    let consumer: BaseConsumer = config(settings).create().map_err(|error| broker(&error))?;
+    let partitions = check_topic(consumer.client(), settings, topic);
+    Ok(partitions.map_err(|error| broker(&error))? as u32)
+}
