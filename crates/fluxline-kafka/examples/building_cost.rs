@@ -15,6 +15,7 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::formats;
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
+use fluxline_daq::record::BatchDigest;
 use fluxline_kafka::build::{Log, LogError, MemoryLog, NodeConfig, PartitionBuilder, ReadoutNode};
 use fluxline_packet::Description;
 use support::{datagram, median, packet, thread_cpu};
@@ -212,12 +213,14 @@ fn read_out(
 }
 
 fn build(log: &mut MemoryLog, nodes: u16) -> Result<u64, Failure> {
-    let mut events = 0;
+    let (mut events, mut digest) = (0, BatchDigest::default());
     for partition in 0..log.partitions() {
         let mut builder = PartitionBuilder::new(1, usize::from(nodes), config());
         while let Some(record) = log.read(partition, builder.next_offset())? {
             for batch in builder.take(record.offset, &record.bytes) {
                 events += batch.events.events.len() as u64;
+                // The check sum of its commit.
+                std::hint::black_box(digest.of(&batch.events, batch.number)?);
             }
         }
     }

@@ -46,6 +46,6 @@ pub use reader::{
 };
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use storage::{Disk, Storage};
-pub use stream::StreamEncoder;
+pub use stream::{BatchDigest, StreamEncoder};
 pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, SyncPolicy, WriteFault};

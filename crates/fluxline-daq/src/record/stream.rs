@@ -64,11 +64,7 @@ impl StreamEncoder {
             }
             columns.fill(&piece);
             let padding = &[0; 8][..columns.padding(&piece)];
-            let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-            for part in [&columns.bytes, piece.bytes, padding] {
-                digest.update(part);
-            }
-            let crc = digest.finalize() as u32;
+            let crc = digest(&[&columns.bytes, piece.bytes, padding]);
             let head = messages.batch(columns, piece.events.len(), number, crc);
             for part in [head, &columns.bytes, piece.bytes, padding] {
                 out.extend_from_slice(part);
@@ -78,6 +74,38 @@ impl StreamEncoder {
         out.extend_from_slice(&END_OF_STREAM);
         Ok(())
     }
+}
+
+/// Computes check sums of batches; its memory is reused.
+#[derive(Debug, Default)]
+pub struct BatchDigest {
+    columns: Columns,
+}
+
+impl BatchDigest {
+    /// Returns the CRC-32C of a batch and its number: of everything that files have of it.
+    ///
+    /// Errors: as [`StreamEncoder::encode`].
+    pub fn of(&mut self, batch: &EventBatch, number: u64) -> Result<u32, WriteFault> {
+        let (mut crc, mut pieces) = (0, 0);
+        for_each_piece(batch, BUFFER_BYTES_MAX, |piece| {
+            pieces += 1;
+            if pieces > 1 {
+                return Err(RowFault::TooLarge);
+            }
+            self.columns.fill(&piece);
+            crc = digest(&[&number.to_le_bytes(), &self.columns.bytes, piece.bytes]);
+            Ok(())
+        })?;
+        Ok(crc)
+    }
+}
+
+/// Returns the CRC-32C of these parts.
+fn digest(parts: &[&[u8]]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    parts.iter().for_each(|part| digest.update(part));
+    digest.finalize() as u32
 }
 
 /// Reads a stream with one batch; returns the batch's number and rows.

@@ -108,8 +108,8 @@ pub const LARGE: Costs = Costs {
     packet_bytes: 8032.0,
     log_bytes: 77.0,
     node_ns: 1928.0,
-    builder_ns: 4017.0,
-    follow_ns: 53.0,
+    builder_ns: 4177.0,
+    follow_ns: 75.0,
     send_s: 1.2,
     receive_s: 0.4,
     broker_s: 3.9,
@@ -119,9 +119,9 @@ pub const LARGE: Costs = Costs {
 pub const SMALL: Costs = Costs {
     packet_bytes: 1032.0,
     log_bytes: 76.0,
-    node_ns: 725.0,
-    builder_ns: 750.0,
-    follow_ns: 57.0,
+    node_ns: 600.0,
+    builder_ns: 700.0,
+    follow_ns: 68.0,
     ..LARGE
 };
 

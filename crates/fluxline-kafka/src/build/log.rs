@@ -79,7 +79,7 @@ pub struct Commit {
     /// The records before this offset are covered: their events that closed are in this batch or in
     /// earlier ones.
     pub covers: u64,
-    /// CRC-32C of the batch's stream.
+    /// Check sum of the batch and its number ([`fluxline_daq::record::BatchDigest`]).
     pub crc: u32,
     /// Number of its events.
     pub events: u64,

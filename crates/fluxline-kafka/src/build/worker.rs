@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::record::StreamEncoder;
+use fluxline_daq::record::BatchDigest;
 
 use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
 use super::commit_group::CommitGroup;
@@ -123,8 +123,7 @@ pub struct Worker {
     claim: Claim,
     builder: PartitionBuilder,
     filter: EventFilter,
-    encoder: StreamEncoder,
-    stream: Vec<u8>,
+    digest: BatchDigest,
     policy: CheckpointPolicy,
     since: SinceCheckpoint,
     group: CommitGroup,
@@ -181,8 +180,7 @@ impl Worker {
             claim,
             builder: builder.begin_at(beginning),
             filter: EventFilter::default(),
-            encoder: StreamEncoder::new(&plan.name, &[]),
-            stream: Vec::new(),
+            digest: BatchDigest::default(),
             policy: CheckpointPolicy::default(),
             since: SinceCheckpoint::default(),
             group: CommitGroup::default(),
@@ -422,14 +420,14 @@ impl Worker {
 
     fn commit_of(&mut self, batch: &OutputBatch) -> Result<Commit, WorkError> {
         let partition = self.claim.partition;
-        self.encoder.encode(&batch.events, batch.number, &mut self.stream).map_err(|fault| {
+        let crc = self.digest.of(&batch.events, batch.number).map_err(|fault| {
             WorkError::Output { partition, batch: batch.number, reason: fault.to_string() }
         })?;
         Ok(Commit {
             partition,
             batch: batch.number,
             covers: batch.covers,
-            crc: crc_fast::crc32_iscsi(&self.stream),
+            crc,
             events: batch.events.events.len() as u64,
             packets: batch.events.packets.len() as u64,
             refused: 0,

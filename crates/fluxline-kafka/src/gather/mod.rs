@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use fluxline_core::Moment;
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::record::{SourceLine, StreamEncoder};
+use fluxline_daq::record::{BatchDigest, SourceLine};
 use serde_json::Value;
 
 use crate::build::Commit;
@@ -153,7 +153,7 @@ fn merge<F: Feed>(
     feeds: &mut BTreeMap<u32, F>,
     progress: Progress<'_>,
 ) -> Result<Gathered, GatherError> {
-    let mut encoder = Verifier::new(target.name());
+    let mut verifier = Verifier::default();
     let mut next = BinaryHeap::new();
     for (partition, feed) in feeds.iter_mut() {
         next.extend(feed.next_closed()?.map(|closed| Reverse((closed, *partition, 0usize))));
@@ -166,7 +166,7 @@ fn merge<F: Feed>(
         let Some(commit) = commit else { continue };
         rows.clear();
         feed.take(&mut rows)?;
-        encoder.check(commit, &rows).map_err(|reason| GatherError::Differs {
+        verifier.check(commit, &rows).map_err(|reason| GatherError::Differs {
             batch: commit.batch,
             partition,
             place: feed.place(),
@@ -184,18 +184,12 @@ fn merge<F: Feed>(
 }
 
 /// Compares batches with their commits.
+#[derive(Default)]
 struct Verifier {
-    /// `None` where the run's name is not known: it is a part of the check sum.
-    encoder: Option<StreamEncoder>,
-    stream: Vec<u8>,
+    digest: BatchDigest,
 }
 
 impl Verifier {
-    fn new(name: &str) -> Verifier {
-        let encoder = (!name.is_empty()).then(|| StreamEncoder::new(name, &[]));
-        Verifier { encoder, stream: Vec::new() }
-    }
-
     /// Errors: the difference, a clause.
     fn check(&mut self, commit: &Commit, rows: &EventBatch) -> Result<(), String> {
         let (events, packets) = (rows.events.len() as u64, rows.packets.len() as u64);
@@ -209,10 +203,8 @@ impl Verifier {
         if packets != commit.packets {
             return Err(format!("it has {packets} packets, and its commit {}", commit.packets));
         }
-        let Some(encoder) = &mut self.encoder else { return Ok(()) };
-        let encoded = encoder.encode(rows, commit.batch, &mut self.stream);
-        encoded.map_err(|fault| fault.to_string())?;
-        match crc_fast::crc32_iscsi(&self.stream) == commit.crc {
+        let crc = self.digest.of(rows, commit.batch).map_err(|fault| fault.to_string())?;
+        match crc == commit.crc {
             true => Ok(()),
             false => Err("its check sum is another one".to_owned()),
         }

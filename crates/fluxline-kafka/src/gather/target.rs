@@ -50,11 +50,6 @@ impl Target {
         Ok(Target { into, draft, about, run, numbers, first: None, last })
     }
 
-    /// Returns the run's name in event files; empty where it is not known.
-    pub fn name(&self) -> &str {
-        &self.about.name
-    }
-
     /// Writes a batch. Its sources get their numbers in the run, in the order of their first
     /// packets.
     pub fn write<'a>(
