@@ -1,5 +1,5 @@
-//! Nodes in a program, with a filter function: each event is kept or counted, and nodes with another
-//! function are refused.
+//! Nodes in a program, with a filter function: each event is kept or counted, and nodes with
+//! another function are refused.
 #![cfg(feature = "client")]
 
 #[path = "../examples/filter_function.rs"]

@@ -1,5 +1,5 @@
-//! Which records of a partition count: those of the run's nodes, each once, and its packets by node
-//! and start.
+//! The records of a partition that count: those of the run's nodes, each once. Packets are counted
+//! by node and start.
 
 use super::edge::{ENTRIES_MAX, Taken};
 use super::entry::RecordHead;

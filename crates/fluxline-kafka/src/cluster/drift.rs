@@ -1,8 +1,8 @@
-//! How far a node's clock is from the brokers' clock, by the records that the node publishes.
+//! The difference between a node's clock and the brokers', by the records that the node publishes.
 //!
 //! The brokers note their time in each record. By the node's clock, that was after the sending and
-//! before the acknowledgement. So the two times bound the difference of the clocks, however long the
-//! record was on its way.
+//! before the acknowledgement. So the two times bound the difference of the clocks, however long
+//! the record was on its way.
 
 use fluxline::clock;
 use fluxline_core::Moment;
@@ -65,7 +65,7 @@ impl NodeClock {
     }
 }
 
-/// What was said about the clock of this machine \[ms\].
+/// The notes so far about the clock of this machine \[ms\].
 #[derive(Debug, Default)]
 pub(super) struct ClockNotes {
     set_ms: i64,

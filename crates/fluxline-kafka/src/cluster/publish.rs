@@ -29,7 +29,7 @@ pub struct LedgerWriter {
     skipped: u64,
 }
 
-/// What the broker has answered.
+/// Counts of blocks that the broker has answered for, and the clock that they are compared with.
 struct Counts {
     done: AtomicU64,
     acknowledged: AtomicU64,

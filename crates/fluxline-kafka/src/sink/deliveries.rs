@@ -1,4 +1,4 @@
-//! What became of the records that the client got: counted by event, and noted for the user.
+//! The fate of the records that the client got: counted by event, and noted for the user.
 
 use std::sync::{Arc, Mutex};
 

@@ -48,6 +48,8 @@ pub struct Core {
     imports: BTreeMap<RemoteId, Option<Outcome>>,
     connectors: BTreeMap<u64, Connector>,
     last: u64,
+    /// Work was posted since the last drive.
+    posted: bool,
 }
 
 impl Shared {
@@ -62,6 +64,7 @@ impl Shared {
             imports: BTreeMap::new(),
             connectors: BTreeMap::new(),
             last: NO_TAG,
+            posted: false,
         };
         Shared { url, core: Mutex::new(Some(core)) }
     }
@@ -111,6 +114,7 @@ impl Core {
     /// Drives the link and the rings, and sorts the completions that are there.
     pub fn drive(&mut self) {
         let now = self.fabric.now();
+        self.posted = false;
         self.rings.turn(&mut *self.fabric, now);
         while self.kept.len() < KEPT_MAX
             && let Some(what) = self.fabric.poll(now)
@@ -174,10 +178,22 @@ impl Core {
         self.last
     }
 
+    /// Posts work. Errors: those of the link.
+    pub fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), Fault> {
+        self.fabric.post(endpoint, tag, work)?;
+        self.posted = true;
+        Ok(())
+    }
+
+    /// Returns true when work was posted since the last drive: it leaves with the next one.
+    pub fn has_posted(&self) -> bool {
+        self.posted
+    }
+
     /// Posts own work and claims its completion. Errors: those of the link.
     pub fn claim(&mut self, endpoint: EndpointId, work: Work<'_>) -> Result<u64, Fault> {
         let tag = self.number();
-        self.fabric.post(endpoint, tag, work)?;
+        self.post(endpoint, tag, work)?;
         self.claims.insert(tag, None);
         Ok(tag)
     }

@@ -266,7 +266,7 @@ impl Remote {
                 notify,
                 complete_at: tag.map(|_| Level::Placed),
             };
-            match core.fabric.post(endpoint, tag.unwrap_or(NO_TAG), work).map_err(Fault::from) {
+            match core.post(endpoint, tag.unwrap_or(NO_TAG), work) {
                 Err(fault) if fault.is_full() => Ok(None),
                 posted => posted.map(|()| Some(Value::None)),
             }

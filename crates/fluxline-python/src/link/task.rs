@@ -68,7 +68,15 @@ impl Work {
     /// Drives the node and looks for the value. Errors end the work.
     fn turn(&mut self, core: &mut Core) -> Result<Option<Value>, Fault> {
         core.drive();
-        let value = match (self.step)(core) {
+        let mut found = (self.step)(core);
+        if core.has_posted() {
+            // The queue had room at last; nothing else would wake the link for this work.
+            core.drive();
+            if matches!(found, Ok(None)) {
+                found = (self.step)(core);
+            }
+        }
+        let value = match found {
             Ok(None) => core.check_room().map(|()| None),
             found => found,
         };

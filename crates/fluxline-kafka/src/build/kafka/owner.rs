@@ -27,8 +27,8 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// Claims a partition under a transactional name: whoever had it before can commit nothing any
-    /// more, and its transactions have ended.
+    /// Claims a partition under a transactional name: the owner before can commit nothing any more,
+    /// and its transactions have ended.
     ///
     /// Errors: of the connection, or another process took the name at the same time.
     pub fn claim(settings: &Settings, name: &str) -> Result<Owner, KafkaError> {

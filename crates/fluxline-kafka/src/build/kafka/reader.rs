@@ -1,4 +1,5 @@
-//! Readers of the topic of records: one for each partition, and one for records that are read again.
+//! Readers of the topic of records: one for each partition, and one for records that are read
+//! again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
