@@ -34,6 +34,7 @@ ALONE = {
     "fluxline-cli/bench": "it measures",
     "fluxline-cli/bench_links": "it measures",
     "fluxline-cli/cluster": "on a busy machine, a node looks dead, and a broker away",
+    "fluxline-cli/cluster_brokers": "as cluster",
     "fluxline-cli/cluster_choices": "as cluster",
     "fluxline-cli/cluster_links": "as cluster",
     "fluxline-cli/storm": "as cluster",

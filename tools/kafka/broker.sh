@@ -4,6 +4,9 @@
 #   tools/kafka/broker.sh start FOLDER     starts it in a fresh folder, prints its address
 #   tools/kafka/broker.sh start FOLDER tls the same, with TLS and the user daq (password: secret) at
 #                                          its address; FOLDER/inner has the one for the tools
+#   tools/kafka/broker.sh start FOLDER three
+#                                          three brokers, in FOLDER/1 to FOLDER/3; the first one is
+#                                          the controller, too
 #   tools/kafka/broker.sh address FOLDER   prints its address
 #   tools/kafka/broker.sh restart FOLDER   starts it again on its data and at its address
 #   tools/kafka/broker.sh pid FOLDER       prints its process id
@@ -101,6 +104,15 @@ log.cleaner.dedupe.buffer.size=8388608
 PROPERTIES
 }
 
+# Makes a broker one of three; its own topics have three replicas, too.
+write_membership() {
+  local folder="$1" number="$2"
+  sed -i -e "s,^node.id=.*,node.id=$number," -e "s,^\(.*replication.factor\)=1,\1=3," \
+    -e "s,^\(.*min.isr\)=1,\1=2," "$folder/server.properties"
+  [ "$number" = 1 ] || sed -i -e "s,^process.roles=.*,process.roles=broker," \
+    -e "s/^listeners=\([^,]*\),.*/listeners=\1/" "$folder/server.properties"
+}
+
 is_alive() { kill -0 "$1" 2>/dev/null; }
 
 # Formats the folder of the data; further arguments go to Kafka's formatter. Without them, a
@@ -154,13 +166,16 @@ await_coordinator() {
 }
 
 launch() {
-  local folder="$1" pid
+  spawn "$1"
+  await_coordinator "$1" "$(cat "$1/pid")"
+}
+
+spawn() {
+  local folder="$1"
   # Not in the caller's process group: Ctrl-C in a terminal stops the program, not its broker.
   setsid java "${java_options[@]}" -cp "$jars/*" kafka.Kafka "$folder/server.properties" \
     >>"$folder/log" 2>&1 </dev/null &
-  pid=$!
-  echo "$pid" >"$folder/pid"
-  await_coordinator "$folder" "$pid"
+  echo "$!" >"$folder/pid"
 }
 
 start() {
@@ -190,6 +205,34 @@ start() {
   fail "the broker does not start; its log is $folder/log"
 }
 
+# The coordinators' topics need all three brokers, so these are started together.
+start_three() {
+  local folder="$1" port controller number addresses=()
+  [ ! -e "$folder/1" ] || fail "$folder has brokers' data: use another folder"
+  mkdir -p "$folder"
+  folder="$(cd "$folder" && pwd)"
+  fetch_jars
+  for number in 1 2 3; do
+    local own="$folder/$number" ports
+    ports="$(free_ports)"
+    read -r port _ _ <<<"$ports"
+    [ "$number" != 1 ] || read -r _ controller _ <<<"$ports"
+    mkdir "$own"
+    write_properties "$own" "$port" "$controller"
+    write_membership "$own" "$number"
+    format_storage "$own" --ignore-formatted
+    echo "127.0.0.1:$port" >"$own/address"
+    addresses+=("127.0.0.1:$port")
+    spawn "$own"
+  done
+  (IFS=,; echo "${addresses[*]}") >"$folder/address"
+  for number in 1 2 3; do
+    await_coordinator "$folder/$number" "$(cat "$folder/$number/pid")" ||
+      { stop "$folder"; fail "broker $number does not start; its log is $folder/$number/log"; }
+  done
+  cat "$folder/address"
+}
+
 restart() {
   fetch_jars
   stop "$1"
@@ -198,7 +241,9 @@ restart() {
 }
 
 stop() {
-  local pid
+  local pid number
+  # The controller last: the others leave the cluster by it.
+  for number in 3 2 1; do [ ! -d "$1/$number" ] || stop "$1/$number"; done
   [ -e "$1/pid" ] || return 0
   pid="$(cat "$1/pid")"
   # A number may belong to another process by now.
@@ -231,7 +276,7 @@ topics, configs, groups or delete-records" ;;
 verb="${1:-}"
 [ "$verb" = jars ] || [ $# -ge 2 ] || fail "write: broker.sh start|address|restart|pid|stop FOLDER"
 case "$verb" in
-  start) start "$2" "${3:-}" ;;
+  start) if [ "${3:-}" = three ]; then start_three "$2"; else start "$2" "${3:-}"; fi ;;
   restart | stop) "$verb" "$2" ;;
   address | pid) cat "$2/$verb" ;;
   tool) shift; tool "$@" ;;

@@ -31,12 +31,12 @@ fn broker_sh(arguments: &[&str]) -> String {
 }
 
 impl Broker {
-    /// Starts it; `security` is `tls` or nothing.
-    pub fn start(security: &[&str]) -> Broker {
+    /// Starts it; `kind` is `tls`, `three` or nothing.
+    pub fn start(kind: &[&str]) -> Broker {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().display().to_string();
-        let address = broker_sh(&[&["start", &path], security].concat());
+        let address = broker_sh(&[&["start", &path], kind].concat());
         let address = address.lines().last().unwrap_or_default().to_owned();
         Broker { _alone: alone, folder, address }
     }
@@ -51,6 +51,14 @@ impl Broker {
 
     fn pid(&self) -> u32 {
         self.call("pid").parse().expect("a number")
+    }
+
+    /// Kills one of three brokers, and destroys its data.
+    pub fn lose(&self, number: u32) {
+        let own = self.folder.path().join(number.to_string());
+        let pid = broker_sh(&["pid", &own.display().to_string()]).parse().expect("a number");
+        signal(pid, "-KILL");
+        std::fs::remove_dir_all(own.join("data")).expect("removed");
     }
 
     /// Halts its process for a time.

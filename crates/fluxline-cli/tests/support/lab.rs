@@ -53,6 +53,11 @@ impl Lab {
         lab
     }
 
+    /// Makes it on three brokers.
+    pub fn on_three(cluster: &str, experiment: &str) -> Lab {
+        Lab::on(Broker::start(&["three"]), 3, cluster, experiment)
+    }
+
     fn on(broker: Broker, partitions: u32, cluster: &str, experiment: &str) -> Lab {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!(

@@ -29,9 +29,10 @@ pub struct Cluster {
     /// Partitions of fragments, when the topics are made.
     #[serde(default = "partitions")]
     pub partitions: u32,
-    /// Replicas of each partition, when the topics are made.
-    #[serde(default = "replicas")]
-    pub replicas: u32,
+    /// Replicas of each partition, when the topics are made; `None`: one at each broker, at most
+    /// three.
+    #[serde(default)]
+    pub replicas: Option<u32>,
     /// The places that builders write to.
     #[serde(default)]
     pub output: ClusterOutput,
@@ -106,8 +107,8 @@ impl Cluster {
             let text = format!("partitions = {}; write 1 to 10000.", self.partitions);
             return Err(Problem::at("partitions", text));
         }
-        if !(1..=100).contains(&self.replicas) {
-            let text = format!("replicas = {}; write 1 to 100.", self.replicas);
+        if let Some(replicas) = self.replicas.filter(|replicas| !(1..=100).contains(replicas)) {
+            let text = format!("replicas = {replicas}; write 1 to 100.");
             return Err(Problem::at("replicas", text));
         }
         if !(1 << 20..=1 << 40).contains(&self.memory_bytes) {
@@ -294,9 +295,6 @@ pub fn check_node_name(name: &str) -> Result<(), String> {
 
 fn partitions() -> u32 {
     8
-}
-fn replicas() -> u32 {
-    1
 }
 fn memory_bytes() -> u64 {
     256 << 20

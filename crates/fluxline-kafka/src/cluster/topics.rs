@@ -6,7 +6,7 @@ use fluxline_daq::experiment::{Cluster, ClusterOutput};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, watermarks, wrong_settings};
 use crate::settings::Settings;
@@ -14,6 +14,11 @@ use crate::wait::block_on;
 
 /// Time for a new topic to appear.
 const APPEARS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Most replicas of a topic where the experiment states no number.
+const REPLICAS_MAX: usize = 3;
+/// Replicas with which an acknowledged record is at two brokers, although one of them is away.
+const REPLICAS_SAFE: u32 = 3;
 
 /// A topic that the cluster needs.
 struct Needed {
@@ -61,7 +66,7 @@ pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<Strin
         let name = cluster.topic(topic.part);
         match check_topic(probe.client(), settings, &name) {
             Err(TopicError::Missing { .. }) => {
-                if create(settings, cluster, topic)? {
+                if create(settings, cluster, topic, brokers(&probe, settings, &name)?)? {
                     made.push(name);
                 }
             }
@@ -88,13 +93,38 @@ pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<Strin
     Ok((fragments as u32, made))
 }
 
-/// Creates a topic. Returns false when another node was faster.
-fn create(settings: &Settings, cluster: &Cluster, topic: &Needed) -> Result<bool, TopicError> {
+/// Returns the number of brokers.
+fn brokers(probe: &BaseConsumer, settings: &Settings, topic: &str) -> Result<usize, TopicError> {
+    let metadata = probe.fetch_metadata(Some(topic), ANSWER_WITHIN);
+    let away = |error: KafkaError| TopicError::NoBroker {
+        brokers: settings.brokers.clone(),
+        reason: error.to_string(),
+    };
+    Ok(metadata.map_err(away)?.brokers().len())
+}
+
+/// Returns the number of replicas of new topics at this many brokers.
+fn replicas_of(cluster: &Cluster, brokers: usize) -> u32 {
+    cluster.replicas.unwrap_or(brokers.clamp(1, REPLICAS_MAX) as u32)
+}
+
+/// Creates a topic at this many brokers. Returns false when another node was faster.
+fn create(
+    settings: &Settings,
+    cluster: &Cluster,
+    topic: &Needed,
+    at_brokers: usize,
+) -> Result<bool, TopicError> {
     let admin: AdminClient<DefaultClientContext> =
         config(settings).create().map_err(|error| wrong_settings(&error))?;
     let (name, brokers) = (cluster.topic(topic.part), settings.brokers.clone());
-    let replicas = TopicReplication::Fixed(cluster.replicas as i32);
-    let mut new = NewTopic::new(&name, topic.partitions as i32, replicas);
+    let replicas = replicas_of(cluster, at_brokers);
+    let fixed = TopicReplication::Fixed(replicas as i32);
+    let mut new = NewTopic::new(&name, topic.partitions as i32, fixed);
+    if replicas >= REPLICAS_SAFE {
+        // Otherwise the last broker in sync would acknowledge records that only it has.
+        new = new.set("min.insync.replicas", "2");
+    }
     for (key, value) in topic.configs {
         new = new.set(key, value);
     }
@@ -146,4 +176,20 @@ pub fn ends(settings: &Settings, topic: &str, partitions: u32) -> Result<Vec<u64
         Ok(marks.1.max(0) as u64)
     };
     (0..partitions).map(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_at_several_brokers_have_one_replica() {
+        let cluster = |more: &str| -> Cluster {
+            let text = format!(r#"{{"brokers": "127.0.0.1:9", "name": "lab"{more}}}"#);
+            serde_json::from_str(&text).expect("a cluster")
+        };
+        let auto = [0, 1, 2, 3, 40].map(|brokers| replicas_of(&cluster(""), brokers));
+        assert_eq!(auto, [1, 1, 2, 3, 3]);
+        assert_eq!(replicas_of(&cluster(r#", "replicas": 1"#), 5), 1);
+    }
 }
