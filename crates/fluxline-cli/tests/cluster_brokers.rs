@@ -26,9 +26,10 @@ sources = ["a"]
 sources = ["b"]
 "#;
 
+/// Returns the ledger; null while no broker gives it.
 fn counts(lab: &Lab) -> Value {
-    let (_, out, said) = lab.command(&["--json", "inspect", &lab.address()]);
-    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let (_, out, _) = lab.command(&["--json", "inspect", &lab.address()]);
+    serde_json::from_str(&out).unwrap_or_default()
 }
 
 /// Waits for more committed packets than before.

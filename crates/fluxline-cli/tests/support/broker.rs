@@ -88,7 +88,9 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         // A test may have failed while it was halted.
-        let _ = Command::new("kill").args(["-CONT", &self.call("pid")]).status();
+        if let Ok(pid) = std::fs::read_to_string(self.folder.path().join("pid")) {
+            let _ = Command::new("kill").args(["-CONT", pid.trim()]).status();
+        }
         self.call("stop");
     }
 }

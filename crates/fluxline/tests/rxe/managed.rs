@@ -58,8 +58,11 @@ fn rping_connects_to_a_node_and_its_bytes_come_back() {
     let rounds = serve(&mut node, PORT, u64::MAX, SLOW);
     let said = rping.join().expect("no panic");
     assert_eq!(rounds.expect("served"), 20, "{said}");
-    // It compares the bytes itself (-V).
-    assert!(!said.contains("mismatch") && said.contains("status 0"), "{said}");
+    // It compares the bytes itself (-V). Its event thread may find its own channel closed at the
+    // end, after all rounds, and gives another status then.
+    let is_done = said.contains("status 0") || said.contains("rdma_get_cm_event: Bad file");
+    let pings = said.matches("ping data: rdma-ping-").count();
+    assert!(!said.contains("mismatch") && pings == 20 && is_done, "{said}");
 }
 
 #[test]
