@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-say() { printf '\n== %s\n' "$*"; }
+# Each step shows how long the tests have taken so far.
+say() { printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 
 need_packages=()
 command -v tshark >/dev/null || need_packages+=(tshark)

@@ -9,7 +9,8 @@ times of the last run are in target/test-times.json, and SLOW lists names for a 
 programs in ALONE measure the machine or need all of it, so each of them runs alone at the end.
 
 A program's output is shown when it has failed. The status is 1 when a program has failed, and the
-others run nevertheless. Each program runs in its crate's folder, as under cargo. The tests in
+others run nevertheless. A program that takes more than LIMIT_S is killed with its children and
+counts as failed: the output then names the test that hangs. Each program runs in its crate's folder, as under cargo. The tests in
 documentation run in the same queue.
 """
 
@@ -19,8 +20,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -28,6 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIMES = ROOT / "target/test-times.json"
 # Programs that wait long, by their names; the longest first.
 SLOW = ("fluxline-kafka/events", "fluxline-kafka/sink", "documentation")
+# No program takes a quarter of it on two idle cores.
+LIMIT_S = 900
 # Programs that run alone, each with the reason.
 ALONE = {
     "fluxline-bench/papers": "it measures",
@@ -49,12 +54,24 @@ class Program:
 
     def run(self) -> "Result":
         """Runs it to its end."""
-        began = time.monotonic()
-        ended = subprocess.run(self.command, cwd=self.folder, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                               env=os.environ | {"CARGO_MANIFEST_DIR": str(self.folder)})
-        seconds = time.monotonic() - began
-        return Result(self, ended.returncode, ended.stdout.decode(errors="replace"), seconds)
+        began, late = time.monotonic(), ""
+        # Its output goes to a file: a pipe would stay open as long as a child that outlives it.
+        with tempfile.TemporaryFile() as written:
+            # A session of its own, so that its children can be killed with it.
+            child = subprocess.Popen(self.command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                     stdout=written, stderr=subprocess.STDOUT,
+                                     env=os.environ | {"CARGO_MANIFEST_DIR": str(self.folder)},
+                                     start_new_session=True)
+            try:
+                child.wait(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                late = f"killed: it took more than {LIMIT_S} s\n"
+            seconds = time.monotonic() - began
+            written.seek(0)
+            output = written.read().decode(errors="replace")
+        return Result(self, child.returncode, output + late, seconds)
 
 
 class Result:
