@@ -11,6 +11,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 
 use crate::cut::ContentType;
@@ -277,7 +278,7 @@ pub fn check_topic<C: ClientContext>(
     topic: &str,
 ) -> Result<usize, TopicError> {
     let brokers = settings.brokers.clone();
-    let ask = |within| client.fetch_metadata(Some(topic), within);
+    let ask = |within| ask_about(client, Some(topic), within);
     let metadata = ask(FIRST_ANSWER_WITHIN).or_else(|error| {
         let (reason, may_be_slow) = no_answer(settings, &error);
         if !may_be_slow {
@@ -308,6 +309,25 @@ pub fn check_topic<C: ClientContext>(
     }
 }
 
+/// Returns what the brokers know of a topic, or of all; asks twice where a broker was replaced.
+pub fn ask_about<C: ClientContext>(
+    client: &Client<C>,
+    topic: Option<&str>,
+    within: Duration,
+) -> Result<Metadata, KafkaError> {
+    match client.fetch_metadata(topic, within) {
+        Err(error) if is_of_replaced_broker(&error) => client.fetch_metadata(topic, within),
+        answer => answer,
+    }
+}
+
+/// Returns true where the client gave the request to a broker that it then removed from its list,
+/// as it does with the given addresses once the brokers name their own. The next request reaches
+/// another one.
+fn is_of_replaced_broker(error: &KafkaError) -> bool {
+    error.rdkafka_error_code() == Some(RDKafkaErrorCode::DestroyBroker)
+}
+
 /// Returns the offsets of the first record of a partition and behind its last one. Brokers may not
 /// know a new topic for a moment, so it asks again.
 pub fn watermarks<C: ClientContext>(
@@ -320,7 +340,10 @@ pub fn watermarks<C: ClientContext>(
     let limit = Instant::now() + ANSWER_WITHIN;
     loop {
         match client.fetch_watermarks(topic, partition, ANSWER_WITHIN) {
-            Err(error) if may_be_new(&error) && Instant::now() < limit => {
+            Err(error)
+                if (may_be_new(&error) || is_of_replaced_broker(&error))
+                    && Instant::now() < limit =>
+            {
                 std::thread::sleep(PAUSE);
                 // The client asks the brokers about the topic again. The next answer shows it.
                 let _ = client.fetch_metadata(Some(topic), ANSWER_WITHIN);

@@ -123,6 +123,7 @@ pub fn is_passing(error: &KafkaError) -> bool {
         Some(
             RDKafkaErrorCode::AllBrokersDown
                 | RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::DestroyBroker
                 | RDKafkaErrorCode::OperationTimedOut
         )
     )

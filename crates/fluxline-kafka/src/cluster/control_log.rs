@@ -12,7 +12,7 @@ use super::control::ControlState;
 use super::record::ControlRecord;
 use crate::build::LogError;
 use crate::build::deliveries::Deliveries;
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, wrong_settings};
+use crate::client::{ANSWER_WITHIN, TopicError, ask_about, check_topic, config, wrong_settings};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
 
@@ -28,7 +28,8 @@ pub(super) fn name_clusters(settings: &Settings, cluster: &str, error: TopicErro
         return error;
     }
     let client: Result<BaseConsumer, KafkaError> = config(settings).create();
-    let Ok(metadata) = client.and_then(|client| client.fetch_metadata(None, ANSWER_WITHIN)) else {
+    let Ok(metadata) = client.and_then(|client| ask_about(client.client(), None, ANSWER_WITHIN))
+    else {
         return error;
     };
     let names = metadata.topics().iter().filter_map(|topic| topic.name().strip_suffix(".control"));

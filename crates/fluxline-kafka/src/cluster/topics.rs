@@ -8,7 +8,9 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use crate::client::{ANSWER_WITHIN, TopicError, check_topic, config, watermarks, wrong_settings};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, ask_about, check_topic, config, watermarks, wrong_settings,
+};
 use crate::settings::Settings;
 use crate::wait::block_on;
 
@@ -95,7 +97,7 @@ pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<Strin
 
 /// Returns the number of brokers.
 fn brokers(probe: &BaseConsumer, settings: &Settings, topic: &str) -> Result<usize, TopicError> {
-    let metadata = probe.fetch_metadata(Some(topic), ANSWER_WITHIN);
+    let metadata = ask_about(probe.client(), Some(topic), ANSWER_WITHIN);
     let away = |error: KafkaError| TopicError::NoBroker {
         brokers: settings.brokers.clone(),
         reason: error.to_string(),

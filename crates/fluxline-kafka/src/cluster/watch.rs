@@ -23,8 +23,9 @@ use crate::client::{TopicError, check_topic, config_or, watermarks, wrong_settin
 use crate::lasting::Lasting;
 use crate::settings::Settings;
 
-/// Time for a look; a broker that takes longer counts as away.
-const LOOK_WITHIN: Duration = Duration::from_secs(5);
+/// Time for a look; a broker that takes longer counts as away. A client that has lost its brokers
+/// gets them back within 5 s, so a look must last longer.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
 /// Time without a record after which the place of an end is asked for again. It doubles each time,
 /// so that a slow broker can answer.
 const QUIET_FIRST: Duration = Duration::from_secs(1);

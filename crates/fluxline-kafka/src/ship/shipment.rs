@@ -84,10 +84,17 @@ impl Shipment {
     }
 
     fn failed(&self, error: &KafkaError) -> ShipError {
-        match is_fenced(error) {
+        match is_fenced(error) || self.is_taken_over(error) {
             true => ShipError::Fenced { run: self.run.clone() },
             false => self.unsent(&error.to_string()),
         }
+    }
+
+    /// Returns true when another shipment began while this one committed. The broker may then call
+    /// its own error an unknown one. An attempt to abort the transaction gets the cause.
+    fn is_taken_over(&self, error: &KafkaError) -> bool {
+        error.rdkafka_error_code() == Some(RDKafkaErrorCode::Unknown)
+            && self.producer.abort_transaction(PATIENCE).is_err_and(|error| is_fenced(&error))
     }
 
     /// Sends what the topic lacks of all batches; returns the time at which the last event was
