@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
 use rdkafka::client::{Client, ClientContext, DefaultClientContext};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -133,6 +133,23 @@ pub enum TopicError {
         found: usize,
         /// The number that is needed.
         needed: usize,
+    },
+    /// A topic that somebody made has options with which the brokers remove records too early, or
+    /// show no time.
+    #[error(
+        "topic `{topic}` has {found}, and the cluster needs {needed}; set it with \
+        `kafka-configs.sh --bootstrap-server {brokers} --alter --entity-type topics \
+        --entity-name {topic} --add-config {needed}`"
+    )]
+    Options {
+        /// The topic.
+        topic: String,
+        /// The addresses.
+        brokers: String,
+        /// Its options, as `NAME=VALUE,NAME=VALUE`.
+        found: String,
+        /// The options that it needs.
+        needed: String,
     },
     /// The settings are wrong.
     #[error("the Kafka client refuses its settings ({0}); correct `settings` or the settings file")]
@@ -392,12 +409,16 @@ pub fn batch_bytes(settings: &Settings, topic: &str, record_bytes: usize) -> usi
 
 /// Returns an option of a topic, where the broker shows it to this user.
 fn topic_option<T: std::str::FromStr>(settings: &Settings, topic: &str, name: &str) -> Option<T> {
+    topic_options(settings, topic)?.get(name)?.value.as_ref()?.parse().ok()
+}
+
+/// Returns the options of a topic, where the broker shows them to this user.
+pub fn topic_options(settings: &Settings, topic: &str) -> Option<ConfigResource> {
     let admin: AdminClient<DefaultClientContext> = config(settings).create().ok()?;
     let options = AdminOptions::new().request_timeout(Some(ANSWER_WITHIN));
     let asked = [ResourceSpecifier::Topic(topic)];
     let answers = block_on(admin.describe_configs(asked.iter(), &options)).ok()?;
-    let answer = answers.into_iter().next()?.ok()?;
-    answer.get(name)?.value.as_ref()?.parse().ok()
+    answers.into_iter().next()?.ok()
 }
 
 /// Returns the headers of a record; `events`: the number of events that it has alone.

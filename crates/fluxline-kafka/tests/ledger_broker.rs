@@ -131,12 +131,63 @@ fn world(seed: u64) -> Vec<Packet> {
 fn cluster() -> (Broker, Settings) {
     let broker = Broker::start();
     let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
-    let cluster: Cluster = serde_json::from_value(json!({
-        "brokers": broker.address, "name": "lab", "partitions": PARTITIONS, "replicas": 1,
-    }))
-    .expect("a cluster");
-    topics::prepare(&settings, &cluster).expect("the topics are made");
+    topics::prepare(&settings, &named(&settings, "lab")).expect("the topics are made");
     (broker, settings)
+}
+
+fn named(settings: &Settings, name: &str) -> Cluster {
+    serde_json::from_value(json!({
+        "brokers": settings.brokers, "name": name, "partitions": PARTITIONS, "replicas": 1,
+    }))
+    .expect("a cluster")
+}
+
+#[test]
+fn topics_made_by_hand_forget_commits_and_requests_by_the_brokers_defaults() {
+    let broker = Broker::start();
+    let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
+    let week = "retention.ms=604800000";
+    let cases: [(&str, u32, &[&str], &str, &str); 5] = [
+        ("control", 1, &[], week, "retention.ms=-1,message.timestamp.type=LogAppendTime`"),
+        ("commits", PARTITIONS, &[], week, "--entity-name 1.commits --add-config retention.ms=-1`"),
+        (
+            "commits",
+            PARTITIONS,
+            &["cleanup.policy=compact,delete", "retention.ms=-1"],
+            "has cleanup.policy=compact,delete, and",
+            "--add-config cleanup.policy=delete`",
+        ),
+        (
+            "fragments",
+            PARTITIONS,
+            &["cleanup.policy=compact"],
+            "has cleanup.policy=compact, and",
+            "--add-config cleanup.policy=delete`",
+        ),
+        (
+            "ledger",
+            1,
+            &["message.timestamp.type=LogAppendTime"],
+            "has cleanup.policy=delete, and",
+            "--add-config cleanup.policy=compact`",
+        ),
+    ];
+    for (name, (topic, partitions, options, found, needed)) in cases.into_iter().enumerate() {
+        let cluster = named(&settings, &name.to_string());
+        broker.create_topic(&cluster.topic(topic), partitions, options);
+        let said = topics::prepare(&settings, &cluster).expect_err("refused").to_string();
+        assert!(said.contains(found) && said.contains(needed), "{topic} {options:?}: {said}");
+    }
+    let cluster = named(&settings, "own");
+    let kept = ["retention.ms=-1", "message.timestamp.type=LogAppendTime"];
+    let compacted = ["cleanup.policy=compact,delete"];
+    broker.create_topic("own.control", 1, &kept);
+    broker.create_topic("own.fragments", PARTITIONS, &["retention.ms=3600000"]);
+    broker.create_topic("own.commits", PARTITIONS, &kept);
+    broker.create_topic("own.ledger", 1, &[compacted[0], kept[1]]);
+    broker.create_topic("own.checkpoints", PARTITIONS, &compacted);
+    let (partitions, made) = topics::prepare(&settings, &cluster).expect("they fit");
+    assert_eq!((partitions, made.len()), (PARTITIONS, 0), "{made:?}");
 }
 
 #[test]

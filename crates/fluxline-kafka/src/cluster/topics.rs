@@ -9,7 +9,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::client::{
-    ANSWER_WITHIN, TopicError, ask_about, check_topic, config, watermarks, wrong_settings,
+    ANSWER_WITHIN, TopicError, ask_about, check_topic, config, topic_options, watermarks,
+    wrong_settings,
 };
 use crate::settings::Settings;
 use crate::wait::block_on;
@@ -29,9 +30,10 @@ struct Needed {
     configs: &'static [(&'static str, &'static str)],
 }
 
+/// Records stay although later ones have the same key.
+const NOT_COMPACTED: (&str, &str) = ("cleanup.policy", "delete");
 /// Records that stay until somebody deletes them.
-const KEPT: [(&str, &str); 3] =
-    [("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1")];
+const KEPT: [(&str, &str); 3] = [NOT_COMPACTED, ("retention.ms", "-1"), ("retention.bytes", "-1")];
 /// The same, with the brokers' time in each record: nodes' clocks are compared with it.
 const KEPT_WITH_TIME: [(&str, &str); 4] =
     [KEPT[0], KEPT[1], KEPT[2], ("message.timestamp.type", "LogAppendTime")];
@@ -45,7 +47,7 @@ fn needed(cluster: &Cluster) -> Vec<Needed> {
     let partitions = cluster.partitions as usize;
     let mut list = vec![
         Needed { part: "control", partitions: 1, configs: &KEPT_WITH_TIME },
-        Needed { part: "fragments", partitions, configs: &[] },
+        Needed { part: "fragments", partitions, configs: &[NOT_COMPACTED] },
         Needed { part: "commits", partitions, configs: &KEPT },
         Needed { part: "ledger", partitions: 1, configs: &COMPACTED_WITH_TIME },
         Needed { part: "checkpoints", partitions, configs: &COMPACTED },
@@ -73,7 +75,7 @@ pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<Strin
                 }
             }
             Err(error) => return Err(error),
-            Ok(_) => {}
+            Ok(_) => check_options(settings, topic, name)?,
         }
     }
     let mut fragments = 0;
@@ -93,6 +95,31 @@ pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<Strin
         }
     }
     Ok((fragments as u32, made))
+}
+
+/// Checks a topic that exists: somebody may have made it by hand, with the brokers' defaults. Where
+/// the broker does not show the options to this user, they cannot be checked.
+///
+/// Errors: [`TopicError::Options`].
+fn check_options(settings: &Settings, topic: &Needed, name: String) -> Result<(), TopicError> {
+    let Some(options) = topic_options(settings, &name) else { return Ok(()) };
+    let (mut found, mut needed) = (Vec::new(), Vec::new());
+    for (option, value) in topic.configs {
+        let Some(its) = options.get(option).and_then(|entry| entry.value.as_ref()) else {
+            continue;
+        };
+        // Compaction may have an age limit, too (docs/kafka.md).
+        let is_compacted = *value == "compact" && its.split(',').any(|part| part == *value);
+        if its != value && !is_compacted {
+            found.push(format!("{option}={its}"));
+            needed.push(format!("{option}={value}"));
+        }
+    }
+    let (brokers, found, needed) = (settings.brokers.clone(), found.join(","), needed.join(","));
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(TopicError::Options { topic: name, brokers, found, needed }),
+    }
 }
 
 /// Returns the number of brokers.
@@ -185,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_at_several_brokers_have_one_replica() {
+    fn new_topics_have_a_replica_at_each_broker_and_at_most_three() {
         let cluster = |more: &str| -> Cluster {
             let text = format!(r#"{{"brokers": "127.0.0.1:9", "name": "lab"{more}}}"#);
             serde_json::from_str(&text).expect("a cluster")
