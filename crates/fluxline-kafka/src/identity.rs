@@ -73,16 +73,23 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     (value.to_string() == text).then_some(value)
 }
 
-/// Returns the name of a run in topics by its run.json: the one that its sink had, or its host and
-/// the time of its beginning.
+/// Returns the name of a run in topics by its run.json: the one that its sink had, the one of its
+/// cluster where it was gathered, or its host and the time of its beginning.
 #[must_use]
 pub fn run_id_of(document: &Value) -> Option<String> {
     let of_sink = document["experiment"]["sink"]["kafka"]["run-id"].as_str();
-    of_sink.map(str::to_owned).or_else(|| {
+    // Without it, two gathered runs of the same files would have one name, and hide each other.
+    let gathered = document["gathered"]["run-id"].as_str().filter(|name| !name.is_empty());
+    of_sink.or(gathered).map(str::to_owned).or_else(|| {
         let host = document["host"]["name"].as_str().unwrap_or("host");
         let began = document["began_ns"].as_u64()?;
         Some(run_id(host, began))
     })
+}
+
+/// Returns the name of a run of a cluster that began at this time \[ns since 1970\].
+pub(crate) fn cluster_run_id(cluster: &str, run: u64, began_ns: u64) -> String {
+    format!("{cluster}-{run}-{began_ns}")
 }
 
 /// Returns the name of a run that began on `host` at this time \[ns since 1970\].
@@ -134,5 +141,8 @@ mod tests {
         let sink = serde_json::json!({ "experiment": { "sink": { "kafka": { "run-id": "x" } } } });
         assert_eq!(run_id_of(&sink).as_deref(), Some("x"));
         assert_eq!(run_id_of(&Value::Null), None);
+        let gathered =
+            serde_json::json!({ "began_ns": 12, "gathered": { "run-id": "lab.beam-7-99" } });
+        assert_eq!(run_id_of(&gathered).as_deref(), Some("lab.beam-7-99"));
     }
 }

@@ -26,6 +26,10 @@ fn join(node: &str, incarnation: u64) -> Join {
     }
 }
 
+fn built(run: u64, partition: u32) -> ControlRecord {
+    ControlRecord::Built { run, partition, amended: Vec::new() }
+}
+
 fn apply(state: &mut ControlState, record: &ControlRecord) -> bool {
     state.apply(&record.to_bytes(), 5_000)
 }
@@ -69,7 +73,7 @@ fn record(draw: &mut Draw, state: &ControlState, incarnation: &mut u64) -> Contr
         8 => ControlRecord::Finished { run, node, incarnation: its },
         9 => ControlRecord::EndNode { run, node },
         10 => ControlRecord::Leave { incarnation: draw.below(*incarnation + 1) },
-        _ => ControlRecord::Built { run, partition: draw.below(4) as u32 },
+        _ => built(run, draw.below(4) as u32),
     }
 }
 
@@ -184,7 +188,7 @@ fn a_run_begins_when_all_have_joined_and_ends_with_its_last_partition() {
     assert_eq!((run.number_of("r2"), run.begin.fragments[0]), (Some(1), 10));
     for partition in 0..PARTITIONS {
         assert!(state.open_run().is_some());
-        assert!(apply(&mut state, &ControlRecord::Built { run: 1, partition }));
+        assert!(apply(&mut state, &built(1, partition)));
     }
     assert!(state.open_run().is_none() && state.members().next().is_none());
 }
@@ -196,13 +200,13 @@ fn a_run_that_cannot_be_built_stays_open() {
     apply(&mut state, &ControlRecord::Join(join("r2", 2)));
     assert!(!apply(&mut state, &ControlRecord::Abandon { run: 1 }), "no run goes on");
     assert!(apply_begin(&mut state));
-    assert!(apply(&mut state, &ControlRecord::Built { run: 1, partition: 0 }));
+    assert!(apply(&mut state, &built(1, 0)));
     assert!(!apply(&mut state, &ControlRecord::Abandon { run: 2 }), "another run");
     assert!(apply(&mut state, &ControlRecord::Abandon { run: 1 }));
     assert!(state.open_run().is_none() && state.members().next().is_none());
     let run = state.run(1).expect("a run");
     assert!(run.abandoned && run.is_over() && run.built.len() == 1);
-    for late in [ControlRecord::Abandon { run: 1 }, ControlRecord::Built { run: 1, partition: 1 }] {
+    for late in [ControlRecord::Abandon { run: 1 }, built(1, 1)] {
         assert!(!apply(&mut state, &late), "the run has ended");
     }
     assert!(!apply_begin(&mut state), "the nodes of an abandoned run end with it");

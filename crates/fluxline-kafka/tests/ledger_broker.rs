@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::builder::{Mode, Scope};
+use fluxline_daq::builder::{Expectation, Mode, Scope};
 use fluxline_daq::experiment::Cluster;
 use fluxline_kafka::build::kafka::KafkaLog;
 use fluxline_kafka::build::{
@@ -70,7 +70,7 @@ fn read_out(settings: &Settings, run: u64, packets: &[Packet]) {
     let inputs = vec![("boards".to_owned(), description())];
     let mut node = ReadoutNode::new(config, inputs, PARTITIONS);
     let publish = |writer: &mut LedgerWriter, node: &ReadoutNode, sequence, state| {
-        let readout = Some(ReadoutBlock::of(node));
+        let readout = Some(ReadoutBlock::of(node, &Expectation::Joined));
         let block = NodeBlock { sequence, readout, ..block(run, "crate-a", state) };
         match state {
             NodeState::Ended => writer.finish(&block, WITHIN).expect("stored"),

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::formats::LoadedFormat;
-use fluxline_daq::ledger::InputCounters;
+use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 
 use crate::acquisition::joined;
 use crate::config;
@@ -36,6 +36,8 @@ pub struct InputCounts {
     pub number: usize,
     /// Its counters, without those of the taker.
     pub counters: InputCounters,
+    /// Counters of the frames and records that peers wrote into its memory.
+    pub remote: RemoteWriteCounters,
     /// The packets taken are the packets that came.
     pub filled_elsewhere: bool,
 }
@@ -147,7 +149,8 @@ impl<T: PacketTaker> Inputs<T> {
         let ends = self.threads.into_iter().zip(self.filled_elsewhere);
         let inputs = ends.map(|((number, thread), filled_elsewhere)| {
             let end = thread.join().unwrap_or_default();
-            InputCounts { number, counters: end.counters, filled_elsewhere }
+            let remote = end.remote_counters();
+            InputCounts { number, counters: end.counters, remote, filled_elsewhere }
         });
         let inputs = inputs.collect();
         let taker = joined(self.readout, "readout")?;

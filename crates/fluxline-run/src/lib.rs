@@ -62,7 +62,7 @@ pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
 pub use report::Report;
 pub use sample::{DelayCount, Delays, Newest};
-pub use silence::SilentSource;
+pub use silence::{Silence, SilentSource, SourceTimes};
 pub use sink::{BatchSink, OpenSink};
 pub use source::program::{FeedError, Feeder};
 pub use source::sensors::Sensors;
@@ -70,7 +70,7 @@ pub use source::sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use source::truth::SensorsTruth;
 pub use stop::Stop;
 pub use taker::PacketTaker;
-pub use verdict::Verdict;
+pub use verdict::{Verdict, link_reasons};
 
 /// Reads an experiment file that is to run in this process: the cores and the parameters of its
 /// descriptions are checked too.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use fluxline::kernel::KernelSnapshot;
-use fluxline::landing::RingKeeper;
 use fluxline_core::Moment;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
@@ -72,7 +71,7 @@ impl Report {
         ended: Ended,
     ) -> Report {
         let ledger = ledger_of(experiment, &ended);
-        let silence = Silence::of(&ledger, |input| is_live(experiment, input));
+        let silence = Silence::of_ledger(&ledger, |input| is_live(experiment, input));
         let mut verdict = verdict_of(experiment, &ledger, &ended, &silence);
         let mut document = beginning(experiment);
         let state = match (&ended.recorded.fault, &folder) {
@@ -195,7 +194,7 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         counters.rejected = taken.rejected;
         counters.sources_refused = taken.refused;
         counters.truncated += taken.truncated;
-        let mut remote = end.remote.clone();
+        let mut remote = end.remote_counters();
         let of_peers = source.roce.as_ref().is_some_and(|roce| roce.push.is_some());
         if source.shm.is_some() || of_peers || source.is_replayed() {
             // No thread of this program filled its ring, or it read ahead of the due packets: the
@@ -204,10 +203,7 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         }
         if source.roce.is_some() {
             remote.records_taken = taken.datagrams;
-            remote.records += end.keeper.as_ref().map_or(0, RingKeeper::records);
         }
-        remote.producers_gone += end.fate.producers_died();
-        remote.rings_broken += end.fate.broken();
         ledger.inputs.push(InputEntry { name: source.name.clone(), counters, remote });
     }
     for (entry, row) in ledger.rejects.iter_mut().zip(pipeline.readout().rejects()) {

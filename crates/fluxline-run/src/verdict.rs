@@ -11,7 +11,7 @@ use fluxline_daq::experiment::{
 };
 use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
 
-use crate::silence::{Silence, SilentSource};
+use crate::silence::Silence;
 
 /// The verdict on a run that has ended; each one but the first has its reason in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,26 +79,11 @@ impl Evidence<'_> {
             ));
         }
         let frames = self.dropped(Counted::Frames);
-        if !frames.is_empty() {
-            let count: u64 = frames.iter().map(|outcome| outcome.count).sum();
-            reasons.push(format!("{count} frames gave no datagram ({})", listed(frames.iter())));
-        }
-        if !self.accepts(INPUT_FAULTS) {
-            reasons.extend(self.faults.iter().map(|fault| fault.trim_end_matches('.').to_owned()));
-        }
-        let remote = self.ledger.remote_totals();
-        if remote.producers_gone > 0 && !self.accepts(GONE) {
-            let gone = remote.producers_gone;
-            reasons.push(format!("senders or producers that vanished during the run: {gone}"));
-        }
-        if remote.senders_broken > 0 && !self.accepts(BROKEN) {
-            let broken = remote.senders_broken;
-            reasons.push(format!("reliable senders whose retries ran out: {broken}"));
-        }
+        reasons.extend(link_reasons(self.ledger, self.accept, self.faults));
         reasons.extend(self.filter_reasons());
         reasons.extend(self.sink_reason());
         if !self.accepts(SILENT) {
-            reasons.extend(self.absent_sources());
+            reasons.extend(self.silence.absent(self.require));
         }
         if reasons.is_empty() {
             return None;
@@ -152,41 +137,43 @@ impl Evidence<'_> {
     }
 
     fn dropped(&self, of: Counted) -> Vec<Outcome> {
-        let mut outcomes = self.ledger.outcomes();
-        outcomes.retain(|outcome| {
-            let row = outcome.row;
-            row.fate == Fate::Dropped && row.of == of && !self.accepts(row.name())
-        });
-        outcomes
+        dropped(self.ledger, self.accept, of)
     }
+}
 
-    fn absent_sources(&self) -> Vec<String> {
-        let silent = &self.silence.sources;
-        match self.require {
-            Expectation::Joined => Vec::new(),
-            Expectation::Count(count) => {
-                let living = self.silence.seen - silent.len().min(self.silence.seen);
-                let required = *count as usize;
-                if living >= required {
-                    return Vec::new();
-                }
-                let named = silent.iter().map(SilentSource::words).collect::<Vec<_>>().join(", ");
-                let named = if named.is_empty() { named } else { format!(" ({named})") };
-                vec![format!("{living} of {required} required sources sent to the end{named}")]
-            }
-            Expectation::Sources(labels) => labels
-                .iter()
-                .filter_map(|label| {
-                    let source = silent.iter().find(|source| source.label == *label);
-                    match source {
-                        Some(source) => Some(format!("required source {}", source.words())),
-                        None if self.silence.labels.contains(label) => None,
-                        None => Some(format!("required source {label} sent nothing")),
-                    }
-                })
-                .collect(),
-        }
+/// Returns the reasons to look at the inputs of a ledger: frames without a datagram, inputs that
+/// ended early (`faults`, a sentence each), senders that vanished.
+#[must_use]
+pub fn link_reasons(ledger: &Ledger, accept: &[String], faults: &[String]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let frames = dropped(ledger, accept, Counted::Frames);
+    if !frames.is_empty() {
+        let count: u64 = frames.iter().map(|outcome| outcome.count).sum();
+        reasons.push(format!("{count} frames gave no datagram ({})", listed(frames.iter())));
     }
+    if !accepts(accept, INPUT_FAULTS) {
+        reasons.extend(faults.iter().map(|fault| fault.trim_end_matches('.').to_owned()));
+    }
+    let remote = ledger.remote_totals();
+    if remote.producers_gone > 0 && !accepts(accept, GONE) {
+        let gone = remote.producers_gone;
+        reasons.push(format!("senders or producers that vanished during the run: {gone}"));
+    }
+    if remote.senders_broken > 0 && !accepts(accept, BROKEN) {
+        let broken = remote.senders_broken;
+        reasons.push(format!("reliable senders whose retries ran out: {broken}"));
+    }
+    reasons
+}
+
+/// Returns the ends of received data that are not in the files, and that nobody accepts.
+fn dropped(ledger: &Ledger, accept: &[String], of: Counted) -> Vec<Outcome> {
+    let mut outcomes = ledger.outcomes();
+    outcomes.retain(|outcome| {
+        let row = outcome.row;
+        row.fate == Fate::Dropped && row.of == of && !accepts(accept, row.name())
+    });
+    outcomes
 }
 
 #[cfg(test)]

@@ -88,7 +88,8 @@ fn watch(reader: &mut LedgerReader, json: bool) {
     }
 }
 
-fn verdict(ledger: &ClusterLedger) -> Option<Failure> {
+/// Returns the reason why a run needs a look, with its exit status.
+pub fn verdict(ledger: &ClusterLedger) -> Option<Failure> {
     match ledger.verdict() {
         ClusterVerdict::Complete => None,
         ClusterVerdict::LedgerOpen(sentence) => Some(Failure::ledger(sentence)),

@@ -35,7 +35,7 @@ pub fn gather(arguments: &GatherArguments, json: bool) -> Result<Ending, Failure
             into.display()
         ))
     });
-    let abandoned = committed.abandoned.then(|| {
+    let abandoned = committed.commits.abandoned.then(|| {
         Failure::look(format_args!(
             "run {} was abandoned before all its events were built; {} has those that were.",
             committed.commits.run,

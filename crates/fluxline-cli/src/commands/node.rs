@@ -61,9 +61,12 @@ mod report {
     use fluxline_kafka::cluster::builder::{BuilderReport, build};
     use fluxline_kafka::cluster::readout::{ReadoutReport, read_out};
     use fluxline_kafka::cluster::session::{NodeError, NodeSetup};
-    use fluxline_kafka::cluster::{BuilderBlock, PartitionCounters, ReadoutBlock, ReadoutCounters};
+    use fluxline_kafka::cluster::{
+        BuilderBlock, LedgerError, PartitionCounters, ReadoutBlock, ReadoutCounters,
+    };
     use serde_json::{Value, json};
 
+    use super::super::cluster_ledger;
     use crate::failure::{self, Ending, Failure, status_of};
     use crate::say;
 
@@ -120,10 +123,15 @@ mod report {
     /// Builds, and prints the counts.
     pub fn builder(setup: NodeSetup, accept: &[String], json: bool) -> Result<Ending, Failure> {
         let Some(report) = build(setup).map_err(failure)? else { return Ok(not_begun(json)) };
-        let BuilderReport { block, folder, is_over } = report;
+        let BuilderReport { block, folder, is_over, ledger } = report;
         let counts = block.builder.unwrap_or_default();
         let total = total_of(&counts);
-        let look = lost_records(&total).or_else(|| undecided(&total, accept));
+        let look = match &ledger {
+            Some(Ok(ledger)) => cluster_ledger::verdict(ledger),
+            Some(Err(error)) => Some(unread(block.run, &block.cluster, error)),
+            None => lost_records(&total).or_else(|| undecided(&total, accept)),
+        };
+        let closing = ledger.and_then(Result::ok).map(|ledger| ledger.closing());
         let status = status_of(look.as_ref());
         Ok(failure::report(look.as_ref(), json, || {
             let folder = folder.as_deref().map(Path::display);
@@ -142,10 +150,21 @@ mod report {
             for (row, count) in total.rows().filter(|of| of.1 > 0) {
                 say!("{count:>15}  {}", row.help);
             }
+            if let Some(closing) = closing {
+                say!("all nodes: {}", closing.trim_end());
+            }
             if let Some(folder) = folder {
                 say!("Next: fluxline gather {folder} --from kafka://BROKERS/CLUSTER --into FOLDER");
             }
         }))
+    }
+
+    /// Returns the sentence about a ledger that could not be read.
+    fn unread(run: u64, cluster: &str, error: &LedgerError) -> Failure {
+        Failure::look(format_args!(
+            "all events of run {run} are committed, but the counts of the other nodes cannot be \
+             read ({error}); `fluxline inspect kafka://BROKERS/{cluster} --run {run}` shows them."
+        ))
     }
 
     fn total_of(counts: &BuilderBlock) -> PartitionCounters {

@@ -61,12 +61,23 @@ impl Builder {
         &self.amendments
     }
 
-    fn summarize(&self, member: &Member) -> SourceSummary {
+    /// Returns the labels of the sources that events do not wait for, because they are silent.
+    pub fn given_up(&self) -> impl Iterator<Item = &str> {
+        let is_it = |state| matches!(state, SourceState::Idle | SourceState::Dead);
+        let members = self.members.iter().filter(move |member| is_it(self.state_of(member)));
+        members.map(|member| member.label.as_str())
+    }
+
+    /// Returns the state of a source; one that events have not waited for may be silent, too.
+    fn state_of(&self, member: &Member) -> SourceState {
         let silent = self.time.activity.since(member.taken) >= self.config.lag_max;
-        let state = match member.state {
+        match member.state {
             SourceState::Live if silent && self.config.mode != Mode::Packet => SourceState::Idle,
             state => state,
-        };
+        }
+    }
+
+    fn summarize(&self, member: &Member) -> SourceSummary {
         let expected_by = match &self.config.expectation {
             Expectation::Joined => ExpectedBy::Joining,
             Expectation::Count(_) => ExpectedBy::Count,
@@ -79,7 +90,7 @@ impl Builder {
             });
         SourceSummary {
             label: member.label.clone(),
-            state,
+            state: self.state_of(member),
             expected_by,
             first: member.first.map(|first| self.event_key(first.position)),
             last: member.newest().map(|newest| self.event_key(newest)),

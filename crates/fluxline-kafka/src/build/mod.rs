@@ -7,6 +7,7 @@
 //! behind the last committed one ([`worker`]). docs/adr/0033 and 0036 have the reasons.
 
 mod absence;
+pub mod amended;
 mod arrivals;
 pub mod checkpoint;
 #[cfg(any(feature = "client", test))]
@@ -36,6 +37,7 @@ pub mod topic;
 mod turn;
 pub mod worker;
 
+pub use amended::{AMENDED_MAX, AmendedSource};
 pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;

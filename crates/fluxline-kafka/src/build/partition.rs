@@ -370,6 +370,14 @@ impl PartitionBuilder {
         &self.builder
     }
 
+    /// Returns the sentences about sources that are due; at the end of the run, all.
+    pub(super) fn take_reports(&mut self) -> Vec<String> {
+        match self.ended {
+            true => self.builder.last_reports().map(|said| said.to_string()).collect(),
+            false => self.builder.reports(self.now).map(|said| said.to_string()).collect(),
+        }
+    }
+
     /// Returns true when every node has ended. A node that died does not end the run: its records
     /// may only be late. It ends when it was started again.
     pub(super) fn all_nodes_ended(&self) -> bool {

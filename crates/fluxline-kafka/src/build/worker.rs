@@ -232,6 +232,15 @@ impl Worker {
         &self.notes
     }
 
+    /// Returns the sentences about sources since the last call: joined, silent, behind the others.
+    /// None while batches are made again that another builder has committed, since it said them.
+    pub fn take_reports(&mut self) -> Vec<String> {
+        let next = self.builder.next_batch();
+        let repeats = self.claim.committed.last().is_some_and(|its| its.batch >= next);
+        let reports = self.builder.take_reports();
+        if repeats { Vec::new() } else { reports }
+    }
+
     /// Makes events wait for inputs that read files: for each, the node and its number there.
     pub fn read_on_demand(&mut self, inputs: &[(u16, u16)]) {
         inputs.iter().for_each(|(node, input)| self.builder.read_on_demand(*node, *input));

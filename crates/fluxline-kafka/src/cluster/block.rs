@@ -5,6 +5,8 @@
 //! come from anybody: reading checks every length, and no name is longer than
 //! [`NAME_BYTES_MAX`].
 
+use fluxline_daq::builder::Expectation;
+use fluxline_daq::ledger::RemoteWriteCounters;
 use serde::{Deserialize, Serialize};
 
 use super::control::CLOCK_MS_MAX;
@@ -17,6 +19,14 @@ pub const BLOCK_VERSION: u32 = 1;
 pub const BLOCK_BYTES_MAX: usize = 900_000;
 /// Longest name in a block \[byte\].
 pub const NAME_BYTES_MAX: usize = 256;
+/// Longest sentence in a block \[byte\].
+const SENTENCE_BYTES_MAX: usize = 16 * NAME_BYTES_MAX;
+/// Most sources that a readout's block lists: some 300 kB.
+pub const SOURCES_LISTED_MAX: usize = 2048;
+/// Most faults of inputs that a block lists.
+const FAULTS_MAX: usize = 64;
+/// Most silent sources that the counts of a partition list.
+pub const GIVEN_UP_MAX: usize = 64;
 
 /// The part that a node has in the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +101,9 @@ pub struct NodeBlock {
     /// The counters at an end marked "no" that the experiment accepts (`accept`).
     #[serde(default)]
     pub accept: Vec<String>,
+    /// The sources that the experiment requires; `None`: all that joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require: Option<Expectation>,
     /// The counts of a readout node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readout: Option<ReadoutBlock>,
@@ -117,9 +130,42 @@ pub struct ReadoutBlock {
     /// The largest difference between the times of its packets and the brokers' time so far
     /// \[ms\]; 0 when the clocks may have agreed, and for a node that reads files.
     pub clock_ahead_ms: i64,
+    /// Its sources, required ones first; at most [`SOURCES_LISTED_MAX`].
+    pub listed: Vec<SourceBlock>,
+    /// It reads files, whose packets have times of their own.
+    pub reads_files: bool,
+    /// Everything that came before this time, by its own clock, was taken \[ns since 1970\].
+    pub read_until_ns: u64,
+    /// Frames and records that peers wrote into its memory; counted at the end.
+    pub remote: RemoteWriteCounters,
+    /// Inputs that ended before the run did, a sentence each.
+    pub faults: Vec<String>,
+}
+
+/// A source of a readout node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceBlock {
+    /// Its label in reports.
+    pub label: String,
+    /// Number of its input in the experiment.
+    pub input: u16,
+    /// Packets that fit the description.
+    pub packets: u64,
+    /// Packets missing before this node, by the packet counters.
+    pub lost: u64,
+    /// Time of its first packet \[ns since 1970\].
+    pub first_ns: u64,
+    /// Time of its last packet \[ns since 1970\].
+    pub last_ns: u64,
 }
 
 impl ReadoutBlock {
+    /// Adds the sentences about inputs that ended early, as far as a block takes them.
+    pub fn add_faults(&mut self, faults: &[String]) {
+        let short = |fault: &String| fault.chars().take(SENTENCE_BYTES_MAX / 4).collect();
+        self.faults.extend(faults.iter().take(FAULTS_MAX).map(short));
+    }
     /// Returns a sentence when the times of the node's `packets` were wrong by more than
     /// [`CLOCK_MS_MAX`].
     #[must_use]
@@ -163,6 +209,8 @@ pub struct PartitionBlock {
     pub counters: PartitionCounters,
     /// Packets taken, one entry for each readout node and start.
     pub taken: Vec<Taken>,
+    /// Silent sources that events do not wait for, as far as a block lists them.
+    pub given_up: Vec<String>,
 }
 
 fluxline_core::counters! {
@@ -196,6 +244,9 @@ fluxline_core::counters! {
         waiting [Sum "packet"] "Packets in records that the log has not taken yet" => "";
         records [Sum "record"] "Records that the log took" => "";
         record_bytes [Sum "byte"] "Bytes of these records" => "";
+        frames_unusable [Sum "frame"]
+            "Frames of a capture or records of a file that are cut, damaged or lack fragments"
+            => "Capture whole frames: `tcpdump -s 0`.";
         lost [Sum "packet"] "Packets missing before this node, by the packet counters"
             => "Run `fluxline doctor` on the node's host.";
     }
@@ -305,7 +356,9 @@ impl NodeBlock {
         if !is_name(&self.node) || !is_name(&self.id) || self.cluster.len() > NAME_BYTES_MAX {
             return Err(BlockError::Value("name"));
         }
-        if self.host.len() > NAME_BYTES_MAX || self.sentence.len() > 16 * NAME_BYTES_MAX {
+        let faults = self.readout.iter().flat_map(|its| &its.faults);
+        let longest = faults.chain([&self.sentence]).map(String::len).max().unwrap_or(0);
+        if self.host.len() > NAME_BYTES_MAX || longest > SENTENCE_BYTES_MAX {
             return Err(BlockError::Value("text"));
         }
         let has_counts = match self.role {
@@ -317,8 +370,9 @@ impl NodeBlock {
         }
         let deliveries = self.readout.as_ref().map_or(0, |its| its.deliveries.len());
         let partitions = self.builder.as_ref().map_or(0, |its| its.partitions.len());
-        let most = [deliveries, partitions, self.accept.len()].into_iter().max().unwrap_or(0);
-        if most > ENTRIES_MAX {
+        let listed = self.readout.as_ref().map_or(0, |its| its.listed.len().max(its.faults.len()));
+        let most = [deliveries, partitions, self.accept.len(), listed].into_iter().max();
+        if most.unwrap_or(0) > ENTRIES_MAX {
             return Err(BlockError::Value("list"));
         }
         Ok(())

@@ -11,16 +11,20 @@ use fluxline_run::{builder_config, source_lines};
 use super::block::{BuilderBlock, NodeBlock, NodeState, PartitionBlock};
 use super::control::RunRecord;
 use super::group::Group;
+use super::ledger::ClusterLedger;
 use super::partition_thread::{DeadReadouts, Ended, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
 use super::sink_task::SinkTask;
+use super::watch::{LedgerError, LedgerReader};
 use crate::build::{LogError, RunPlan, WorkError};
 
 /// Time between two looks at the control topic and the group.
 const LOOK: Duration = Duration::from_millis(50);
 /// Wait before a partition is claimed again.
 const CLAIM_AGAIN: Duration = Duration::from_secs(2);
+/// Time for the last counts of all nodes.
+const LEDGER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The end of a builder's part in a run.
 #[derive(Clone, Debug)]
@@ -31,6 +35,8 @@ pub struct BuilderReport {
     pub folder: Option<PathBuf>,
     /// The run was over; otherwise the user stopped the builder before.
     pub is_over: bool,
+    /// The ledger over all nodes, once the run is over.
+    pub ledger: Option<Result<ClusterLedger, LedgerError>>,
 }
 
 /// Runs a builder through one run. `None`: the user stopped it before a run began.
@@ -54,7 +60,15 @@ pub fn build(setup: NodeSetup) -> Result<Option<BuilderReport>, NodeError> {
     let mut block = part.block(&session, result.as_ref().err());
     let last = session.publish_last(&mut block);
     result.and(last)?;
-    Ok(Some(BuilderReport { block, folder, is_over }))
+    let ledger = is_over.then(|| ledger_of(&session, run));
+    Ok(Some(BuilderReport { block, folder, is_over, ledger }))
+}
+
+/// Reads the ledger of a run that is over.
+fn ledger_of(session: &Session, run: u64) -> Result<ClusterLedger, LedgerError> {
+    let (settings, cluster) = (&session.settings, &session.cluster.name);
+    let mut reader = LedgerReader::open(settings, cluster, Some(run), LEDGER_WITHIN)?;
+    Ok(reader.at_end(LEDGER_WITHIN)?)
 }
 
 /// A builder's part in a run.
@@ -120,6 +134,11 @@ impl Part {
     fn say_notes(&self, session: &mut Session) {
         let notes = self.threads.values().flat_map(PartitionThread::take_notes);
         notes.for_each(|note| session.say(&note));
+        let mut reports = self.threads.values().map(PartitionThread::take_reports);
+        // Every partition follows all sources, so one speaks for all. The others are emptied.
+        let first = reports.next().unwrap_or_default();
+        reports.for_each(drop);
+        first.iter().for_each(|report| session.say(&format!("note: {report}")));
     }
 
     /// Takes the results of threads that have ended.
@@ -131,15 +150,17 @@ impl Part {
             .map(|(partition, _)| *partition)
             .collect();
         for partition in ended {
+            // Its last sentences.
+            self.say_notes(session);
             let Some(thread) = self.threads.remove(&partition) else { continue };
             let (block, again) = (thread.block(), Instant::now() + CLAIM_AGAIN);
             let result = thread.join();
-            let is_built = matches!(result, Some(Ended::Built));
+            let is_built = matches!(result, Some(Ended::Built(_)));
             self.done.insert(partition, Done { block, is_built, again });
             match result {
-                Some(Ended::Built) => {
+                Some(Ended::Built(amended)) => {
                     let run = self.run;
-                    session.control.append(&ControlRecord::Built { run, partition })?;
+                    session.control.append(&ControlRecord::Built { run, partition, amended })?;
                 }
                 Some(Ended::Left) => {
                     self.done.entry(partition).and_modify(|done| done.again = Instant::now());

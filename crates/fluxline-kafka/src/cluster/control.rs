@@ -266,7 +266,7 @@ impl ControlState {
                 self.end_run();
                 true
             }
-            ControlRecord::Built { run: number, partition } if is_this(number) => {
+            ControlRecord::Built { run: number, partition, .. } if is_this(number) => {
                 let is_new = partition < run.partitions() && run.built.insert(partition);
                 if is_new && run.is_over() {
                     self.end_run();

@@ -1,15 +1,21 @@
 //! Fills the blocks of nodes from their parts.
 
-use fluxline_daq::ledger::{InputCounters, SourceCounters};
+use fluxline_daq::builder::Expectation;
+use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters, SourceCounters};
+use fluxline_daq::readout::Source;
 
-use super::block::{PartitionBlock, PartitionCounters, ReadoutBlock, ReadoutCounters};
+use super::block::{
+    GIVEN_UP_MAX, PartitionBlock, PartitionCounters, ReadoutBlock, ReadoutCounters,
+    SOURCES_LISTED_MAX, SourceBlock,
+};
 use crate::build::{PartitionBuilder, ReadoutNode};
 
 impl ReadoutBlock {
     /// Returns the counts of a readout node that gets its datagrams directly. Nodes with rings
-    /// before them add [`ReadoutCounters::set_inputs`].
+    /// before them add [`ReadoutBlock::set_inputs`]. The sources that the experiment requires are
+    /// listed first.
     #[must_use]
-    pub fn of(node: &ReadoutNode) -> ReadoutBlock {
+    pub fn of(node: &ReadoutNode, require: &Expectation) -> ReadoutBlock {
         let counts = node.counts();
         let mut sources = SourceCounters::default();
         node.readout().sources().iter().for_each(|source| sources.merge(&source.counters()));
@@ -37,21 +43,41 @@ impl ReadoutBlock {
                 ..ReadoutCounters::default()
             },
             deliveries,
-            clock_set_ms: 0,
-            clock_ahead_ms: 0,
+            listed: listed(node.readout().sources(), require),
+            ..ReadoutBlock::default()
         }
+    }
+
+    /// Sets the counters of the links and rings before the node.
+    pub fn set_inputs(&mut self, inputs: &InputCounters, remote: RemoteWriteCounters) {
+        let counters = &mut self.counters;
+        counters.received = inputs.datagrams;
+        counters.bytes = inputs.bytes;
+        counters.ring_full = inputs.ring_full;
+        counters.truncated = inputs.truncated;
+        counters.socket_dropped = inputs.socket_dropped;
+        counters.frames_unusable = inputs.frames_unusable;
+        self.remote = remote;
     }
 }
 
-impl ReadoutCounters {
-    /// Sets the counters of the links and rings before the node.
-    pub fn set_inputs(&mut self, inputs: &InputCounters) {
-        self.received = inputs.datagrams;
-        self.bytes = inputs.bytes;
-        self.ring_full = inputs.ring_full;
-        self.truncated = inputs.truncated;
-        self.socket_dropped = inputs.socket_dropped;
-    }
+/// Lists sources, required ones first.
+fn listed(sources: &[Source], require: &Expectation) -> Vec<SourceBlock> {
+    let is_required = |source: &&Source| match require {
+        Expectation::Sources(labels) => labels.contains(&source.label),
+        Expectation::Count(_) | Expectation::Joined => false,
+    };
+    let first = sources.iter().filter(is_required);
+    let others = sources.iter().filter(|source| !is_required(source));
+    let row = |source: &Source| SourceBlock {
+        label: source.label.clone(),
+        input: source.format,
+        packets: source.counters().parsed,
+        lost: source.counters().lost,
+        first_ns: source.first_time.as_ns(),
+        last_ns: source.last_time.as_ns(),
+    };
+    first.chain(others).take(SOURCES_LISTED_MAX).map(row).collect()
 }
 
 impl PartitionBlock {
@@ -104,6 +130,7 @@ impl PartitionBlock {
                 late_filtered: filter.late_filtered,
             },
             taken: builder.taken().copied().collect(),
+            given_up: builder.builder().given_up().take(GIVEN_UP_MAX).map(str::to_owned).collect(),
         }
     }
 }

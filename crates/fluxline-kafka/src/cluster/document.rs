@@ -1,6 +1,7 @@
 //! The ledger of a run over several machines, as JSON for programs.
 
 use fluxline_daq::ledger::LawResult;
+use fluxline_run::SilentSource;
 use serde_json::{Map, Value, json};
 
 use super::block::Role;
@@ -8,6 +9,7 @@ use super::built::PartitionRow;
 use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
 use super::places::Fate;
+use super::sources::SourceRow;
 
 impl ClusterLedger {
     /// Returns the ledger as JSON, without the verdict.
@@ -53,6 +55,10 @@ impl ClusterLedger {
             "nodes": self.nodes.iter().map(node_row).collect::<Vec<_>>(),
             "without_block": self.silent,
             "edges": edges.collect::<Vec<_>>(),
+            "sources": self.sources.rows.iter().map(source_row).collect::<Vec<_>>(),
+            "sources_not_listed": self.sources.not_listed,
+            "silent_sources": self.sources.silence().sources.iter().map(SilentSource::words)
+                .collect::<Vec<_>>(),
             "partitions": self.built.values().map(partition_row).collect::<Vec<_>>(),
             "foreign_records": self.foreign,
             "laws": laws.len(),
@@ -73,6 +79,13 @@ fn node_row(row: &NodeRow) -> Value {
         document["counters"] = json!(block.readout.as_ref().map(|readout| &readout.counters));
     }
     document
+}
+
+fn source_row(row: &SourceRow) -> Value {
+    json!({
+        "label": row.times.label, "node": row.node, "packets": row.times.packets,
+        "lost": row.lost, "first_ns": row.times.first_ns, "last_ns": row.times.last_ns,
+    })
 }
 
 fn edge_row(edge: &Edge) -> Value {

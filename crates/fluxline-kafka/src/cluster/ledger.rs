@@ -11,6 +11,7 @@ use super::built::{PartitionRow, built_of};
 use super::edges::{Edge, edges_of};
 use super::life::{Life, life_of};
 use super::observed::{BatchSums, Committed, Observed, Seen};
+use super::sources::Sources;
 
 /// The ledger of a run over several machines.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +30,8 @@ pub struct ClusterLedger {
     pub edges: BTreeMap<(u16, u32, u32), Edge>,
     /// The partitions with a builder.
     pub built: BTreeMap<u32, PartitionRow>,
+    /// The sources.
+    pub sources: Sources,
     /// The sums over all committed batches.
     pub committed: BatchSums,
     /// Records of somebody else in the topics of blocks and commits.
@@ -82,6 +85,7 @@ impl ClusterLedger {
             run: observed.run,
             partitions,
             edges: edges_of(observed, &built),
+            sources: Sources::of(observed, &built),
             silent,
             nodes,
             built,

@@ -43,6 +43,7 @@ mod run_record;
 pub mod session;
 #[cfg(feature = "client")]
 mod sink_task;
+mod sources;
 #[cfg(feature = "client")]
 pub mod steady;
 mod table;
@@ -56,7 +57,7 @@ mod watch;
 
 pub use block::{
     BlockError, BuilderBlock, Delivery, NodeBlock, NodeState, PartitionBlock, PartitionCounters,
-    ReadoutBlock, ReadoutCounters, Role, Taken,
+    ReadoutBlock, ReadoutCounters, Role, SourceBlock, Taken,
 };
 pub use built::PartitionRow;
 pub use edges::Edge;
@@ -66,6 +67,7 @@ pub use observed::{BatchSums, Committed, DEAD_AFTER, Observed, Seen};
 pub use places::{DEAD_READOUT, Fate, Place};
 #[cfg(feature = "client")]
 pub use publish::LedgerWriter;
+pub use sources::{SourceRow, Sources};
 pub use verdict::ClusterVerdict;
 #[cfg(feature = "client")]
 pub use watch::{LedgerError, LedgerReader};

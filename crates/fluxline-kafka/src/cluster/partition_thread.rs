@@ -15,8 +15,8 @@ use super::block::PartitionBlock;
 use super::sink_task::{Marks, SinkTask};
 use crate::build::kafka::KafkaLog;
 use crate::build::{
-    EventFilter, LogError, Outputs, RunFolders, RunPlan, Step, TopicConfig, TopicOutput, WorkError,
-    Worker,
+    AmendedSource, EventFilter, LogError, Outputs, RunFolders, RunPlan, Step, TopicConfig,
+    TopicOutput, WorkError, Worker,
 };
 use crate::client::TopicError;
 use crate::settings::Settings;
@@ -103,8 +103,8 @@ impl Task {
 /// The reason why a thread ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// All batches of the partition are committed.
-    Built,
+    /// All batches of the partition are committed; its amendments.
+    Built(Vec<AmendedSource>),
     /// It was asked to stop.
     Left,
     /// Another builder has the partition, or the brokers were away: claim it again later.
@@ -129,12 +129,15 @@ struct Shared {
     notes: Vec<String>,
     /// Number of notes that were taken.
     taken: usize,
+    /// Sentences about sources that were not taken yet.
+    reports: Vec<String>,
 }
 
 impl Shared {
-    fn update(&mut self, partition: u32, worker: &Worker) {
+    fn update(&mut self, partition: u32, worker: &mut Worker) {
         self.block = PartitionBlock::of(partition, worker.partition());
         self.notes.extend_from_slice(&worker.notes()[self.notes.len()..]);
+        self.reports.extend(worker.take_reports());
     }
 }
 
@@ -147,7 +150,7 @@ impl PartitionThread {
     pub fn start(task: Task, partition: u32) -> PartitionThread {
         let stop = Arc::new(AtomicBool::new(false));
         let first = PartitionBlock { partition, ..PartitionBlock::default() };
-        let first = Shared { block: first, notes: Vec::new(), taken: 0 };
+        let first = Shared { block: first, notes: Vec::new(), taken: 0, reports: Vec::new() };
         let shared = Arc::new(Mutex::new(first));
         let (flag, of_thread) = (Arc::clone(&stop), Arc::clone(&shared));
         let thread = std::thread::spawn(move || {
@@ -182,6 +185,11 @@ impl PartitionThread {
         let notes = shared.notes[shared.taken..].to_vec();
         shared.taken = shared.notes.len();
         notes
+    }
+
+    /// Returns the sentences about sources since the last call.
+    pub fn take_reports(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.shared).reports)
     }
 
     /// Waits for the end; `None`: the thread panicked.
@@ -222,28 +230,29 @@ fn build(
     if let Some(marks) = &mut marks {
         marks.send_start(&mut log)?;
     }
-    let publish = |worker: &Worker| lock(shared).update(partition, worker);
+    let publish = |worker: &mut Worker| lock(shared).update(partition, worker);
     let mut published = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        let step = worker.step(&mut log, &mut output).inspect_err(|_| publish(&worker))?;
+        let step = worker.step(&mut log, &mut output).inspect_err(|_| publish(&mut worker))?;
         if step == Step::Over {
-            publish(&worker);
+            publish(&mut worker);
             let is_done = match &mut marks {
                 Some(marks) => marks.send_stop(&mut log, stop)?,
                 None => true,
             };
-            return Ok(if is_done { Ended::Built } else { Ended::Left });
+            let amended = worker.partition().amended();
+            return Ok(if is_done { Ended::Built(amended) } else { Ended::Left });
         }
         if step == Step::Idle {
             worker.leave_out(&mut log, &task.dead.get())?;
         }
         if published.elapsed() >= PUBLISH_EVERY {
             published = Instant::now();
-            publish(&worker);
+            publish(&mut worker);
         }
     }
     let last = worker.commit(&mut log, &mut output);
-    publish(&worker);
+    publish(&mut worker);
     match last {
         // Another builder has the partition already: it makes these batches.
         Ok(()) | Err(WorkError::Log(LogError::Fenced { .. })) => Ok(Ended::Left),

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline_core::Span;
-use fluxline_daq::ledger::InputCounters;
+use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 use fluxline_run::{EndedInputs, Inputs, builder_config, start_inputs, try_links};
 
 use super::block::{NodeBlock, NodeState, ReadoutBlock};
@@ -82,8 +82,7 @@ impl Part {
         let pairs = session.experiment.sources.iter().zip(&session.loaded);
         let inputs = pairs.map(|(source, of)| (source.name.clone(), of.description.clone()));
         let node = ReadoutNode::new(config, inputs.collect(), found);
-        let count = session.experiment.sources.len();
-        let taker = NodeTaker::new(node, log, count, session.join.reads_files);
+        let taker = NodeTaker::new(node, log, &session.experiment, session.join.reads_files);
         let (counts, changes) = (taker.counts(), taker.changes());
         changes.store(run.pauses.len() as u32, Ordering::Relaxed);
         let (experiment, loaded) = (&session.experiment, &session.loaded);
@@ -162,6 +161,12 @@ impl Part {
         while !(taker.hand_over() && taker.log().flush(Duration::from_millis(200)).is_ok()) {
             session.poll(Duration::ZERO)?;
             session.check_run(run)?;
+            taker.publish();
+            // A node without blocks counts as dead, and events would go on without its backlog.
+            session.publish(|block| {
+                let counts = counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                (block.run, block.start, block.readout) = (run, start, Some(counts));
+            });
             if said.elapsed() >= SAY_EVERY {
                 said = Instant::now();
                 session.say(
@@ -170,8 +175,9 @@ impl Part {
                 );
             }
         }
-        let mut total = InputCounters::default();
+        let (mut total, mut remote) = (InputCounters::default(), RemoteWriteCounters::default());
         for input in inputs {
+            remote.merge(&input.remote);
             let mut counters = input.counters;
             if input.filled_elsewhere {
                 (counters.datagrams, counters.bytes) = taker.taken(input.number);
@@ -185,7 +191,8 @@ impl Part {
             counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         readout.clock_ahead_ms = clock_ahead_ms;
         total.truncated += readout.counters.truncated;
-        readout.counters.set_inputs(&total);
+        readout.set_inputs(&total, remote);
+        readout.add_faults(&faults);
         (block.run, block.start, block.readout) = (run, start, Some(readout));
         let error = (refused.refused() > 0).then(|| NodeError::RecordsRefused {
             records: refused.refused(),

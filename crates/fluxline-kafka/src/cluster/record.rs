@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::block::Role;
+use crate::build::{AMENDED_MAX, AmendedSource};
 
 /// The version of the layout.
 pub const CONTROL_VERSION: u32 = 1;
@@ -99,6 +100,9 @@ pub enum ControlRecord {
         run: u64,
         /// The partition.
         partition: u32,
+        /// Ranges of its events that lack nothing, although they closed without a silent source.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        amended: Vec<AmendedSource>,
     },
 }
 
@@ -202,8 +206,10 @@ impl ControlRecord {
             | ControlRecord::Pause { .. }
             | ControlRecord::Resume { .. }
             | ControlRecord::Shot { .. }
-            | ControlRecord::Abandon { .. }
-            | ControlRecord::Built { .. } => true,
+            | ControlRecord::Abandon { .. } => true,
+            ControlRecord::Built { amended, .. } => {
+                amended.len() <= AMENDED_MAX && amended.iter().all(|its| is_name(&its.label))
+            }
         }
     }
 }

@@ -361,6 +361,7 @@ impl Session {
             sequence: self.sequence,
             sent_at_ns: fluxline::clock::now().as_ns(),
             accept: self.experiment.accept.clone(),
+            require: Some(self.experiment.events.require.clone()),
             ..NodeBlock::default()
         }
     }

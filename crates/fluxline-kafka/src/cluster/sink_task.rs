@@ -22,7 +22,7 @@ use crate::build::{LogError, RunPlan, SinkOutput, SinkPlan};
 use crate::client::{TopicError, check_topic, config, wrong_settings};
 use crate::cut::ContentType;
 use crate::ess::{Formats, RunMessages, Schema};
-use crate::identity::RunMark;
+use crate::identity::{RunMark, cluster_run_id};
 use crate::settings::Settings;
 
 /// Time between two looks at the control topic.
@@ -73,7 +73,7 @@ impl SinkTask {
         let kafka = experiment.sink.kafka.clone()?;
         let cluster = &experiment.cluster.as_ref()?.name;
         // The time comes last: messages of the start state it.
-        let name = format!("{cluster}-{}-{}", run.number(), run.begin.at_ns);
+        let name = cluster_run_id(cluster, run.number(), run.begin.at_ns);
         let descriptions = loaded.iter().map(|format| format.description.clone());
         let descriptions = descriptions.zip(inputs.iter().cloned()).collect();
         let number = run.number();

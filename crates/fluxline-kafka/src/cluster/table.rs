@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use fluxline_daq::ledger::{LawResult, align};
+use fluxline_run::SilentSource;
 
 use super::block::{PartitionCounters, Role};
 use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
 use super::life::Life;
 use super::places::{Fate, Place};
+use super::sources::{SourceRow, Sources};
 
 /// Most lines of one table.
 const LINES_MAX: usize = 64;
@@ -25,6 +27,7 @@ impl ClusterLedger {
         self.node_lines(&mut out);
         self.place_lines(&mut out);
         self.edge_lines(&mut out);
+        self.source_lines(&mut out);
         self.partition_lines(&mut out);
         self.event_lines(&mut out);
         out.push_str(&self.closing());
@@ -148,6 +151,33 @@ impl ClusterLedger {
             lines.push(line(printable(node), start.to_string(), cells(values)));
         }
         lines.push(line("all".to_owned(), String::new(), cells(&all)));
+        out.push_str(&align(&lines));
+        out.push('\n');
+    }
+
+    /// Writes a line for each source.
+    fn source_lines(&self, out: &mut String) {
+        let Sources { rows, not_listed, .. } = &self.sources;
+        if rows.is_empty() {
+            return;
+        }
+        let silence = self.sources.silence();
+        let state = |row: &SourceRow| {
+            let silent = silence.sources.iter().find(|its| its.label == row.times.label);
+            let words = |its: &SilentSource| format!("silent {:.1} s", its.silent_ms as f64 * 1e-3);
+            silent.map_or("-".to_owned(), words)
+        };
+        let heads = ["source", "node", "packets", "lost before", "state"];
+        let mut lines = vec![heads.map(str::to_owned).to_vec()];
+        lines.extend(rows.iter().take(LINES_MAX).map(|row| {
+            let (label, node) = (printable(&row.times.label), printable(&row.node));
+            let (packets, lost) = (row.times.packets.to_string(), row.lost.to_string());
+            vec![label, node, packets, lost, state(row)]
+        }));
+        let more = rows.len().saturating_sub(LINES_MAX) as u64 + not_listed;
+        if more > 0 {
+            lines.push(vec![format!("({more} more)")]);
+        }
         out.push_str(&align(&lines));
         out.push('\n');
     }

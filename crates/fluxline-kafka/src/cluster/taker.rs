@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fluxline::clock;
 use fluxline_core::{Datagram, Moment, Span};
+use fluxline_daq::builder::Expectation;
+use fluxline_daq::experiment::Experiment;
 use fluxline_run::PacketTaker;
 
 use super::block::ReadoutBlock;
@@ -42,17 +44,26 @@ pub struct NodeTaker {
     counts: SharedCounts,
     /// Number of pauses and resumptions of the run.
     changes: Arc<AtomicU32>,
+    /// The sources that the experiment requires.
+    require: Expectation,
     published: Moment,
 }
 
 impl NodeTaker {
-    /// Makes a taker of `inputs` inputs. Times of files are the node's time where it reads files.
-    pub fn new(node: ReadoutNode, log: KafkaLog, inputs: usize, reads_files: bool) -> NodeTaker {
+    /// Makes a taker of the inputs of an experiment. Times of files are the node's time where it
+    /// reads files.
+    pub fn new(
+        node: ReadoutNode,
+        log: KafkaLog,
+        experiment: &Experiment,
+        reads_files: bool,
+    ) -> NodeTaker {
         NodeTaker {
             node,
             log,
             reads_files,
-            inputs: vec![Backlog::default(); inputs],
+            inputs: vec![Backlog::default(); experiment.sources.len()],
+            require: experiment.events.require.clone(),
             mark: Moment::default(),
             clock: SteadyClock::new(clock::now(), clock::monotonic()),
             counts: SharedCounts::default(),
@@ -90,8 +101,9 @@ impl NodeTaker {
 
     /// Publishes the counts to the node's own thread.
     pub fn publish(&mut self) {
-        let mut block = ReadoutBlock::of(&self.node);
+        let mut block = ReadoutBlock::of(&self.node, &self.require);
         block.clock_set_ms = self.clock.step_ms();
+        (block.reads_files, block.read_until_ns) = (self.reads_files, self.mark.as_ns());
         block.counters.bytes = self.inputs.iter().map(|of| of.bytes).sum();
         let truncated = self.inputs.iter().map(|of| of.truncated).sum::<u64>();
         block.counters.truncated = truncated;

@@ -66,6 +66,7 @@ impl ClusterLedger {
                  events; raise its max.message.bytes, or write output = \"both\""
             ));
         }
+        reasons.extend(self.source_reasons());
         reasons.extend(self.sink_reasons());
         reasons.extend(self.filter_reasons());
         reasons.extend(self.clock_reasons());

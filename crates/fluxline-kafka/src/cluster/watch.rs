@@ -29,6 +29,8 @@ const LOOK_WITHIN: Duration = Duration::from_secs(15);
 /// Time without a record after which the place of an end is asked for again. It doubles each time,
 /// so that a slow broker can answer.
 const QUIET_FIRST: Duration = Duration::from_secs(1);
+/// Time between two looks at a run that is over.
+const END_LOOK: Duration = Duration::from_millis(200);
 /// Most processes of a run.
 const PROCESSES_MAX: usize = 4096;
 /// Wait for a record.
@@ -134,6 +136,21 @@ impl LedgerReader {
             self.away_until = Some(Instant::now());
         }
         looked
+    }
+
+    /// Waits for the last counts of a run whose partitions are all built, at most `within`. They may
+    /// come a moment later, and a node that died shows no end: it counts as dead first.
+    ///
+    /// Errors: as [`Self::look`].
+    pub fn at_end(&mut self, within: Duration) -> Result<ClusterLedger, LogError> {
+        let limit = Instant::now() + within;
+        loop {
+            let ledger = self.ledger();
+            if ledger.is_over() || ledger.abandoned || Instant::now() >= limit {
+                return Ok(ledger);
+            }
+            self.look(END_LOOK)?;
+        }
     }
 
     /// Returns the run's number.

@@ -1,6 +1,6 @@
 //! The commits of a cluster's run, which decide what counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -8,18 +8,21 @@ use rdkafka::error::KafkaError;
 use serde_json::{Value, json};
 
 use super::{GatherError, RunCommits};
-use crate::build::LogError;
 use crate::build::commits::{CommitList, read_commit};
+use crate::build::{AmendedSource, LogError};
 use crate::client::{check_topic, config};
 use crate::cluster::control::{ControlState, RunRecord};
 use crate::cluster::control_log::ControlLog;
-use crate::cluster::record::Begin;
-use crate::cluster::{LedgerReader, PartitionCounters};
+use crate::cluster::record::{Begin, ControlRecord};
+use crate::cluster::{ClusterLedger, ClusterVerdict, LedgerReader, PartitionCounters};
+use crate::identity::cluster_run_id;
 use crate::reading::read_to_end;
 use crate::settings::Settings;
 
 /// Time for the newest blocks of a run's nodes.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time for nodes that died to count as dead.
+const LAST_COUNTS: Duration = Duration::from_secs(5);
 
 /// The commits of a run, and the time of each partition's first one.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +33,6 @@ pub struct Committed {
     pub began_ms: BTreeMap<u32, i64>,
     /// Records that are not commits of a builder.
     pub foreign: u64,
-    /// An operator abandoned the run: events of it are missing.
-    pub abandoned: bool,
 }
 
 pub(super) fn broker(error: &dyn std::fmt::Display) -> GatherError {
@@ -49,14 +50,49 @@ pub fn committed(
     let control = ControlLog::open_of(settings, cluster).map_err(|error| broker(&error))?;
     let begin = ended_run(control.state(), cluster, run)?;
     let mut committed = committed_from(settings, cluster, begin.run, &begin.commits)?;
-    let ledger = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE);
-    // A run that is old may have lost its blocks; its events are there.
-    let totals = ledger.map(|reader| reader.ledger().partition_totals()).unwrap_or_default();
+    let commits = &mut committed.commits;
+    // A run that is old may have lost its counts; its events are there.
+    let reader = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE).ok();
+    let ledger = reader.and_then(|mut reader| reader.at_end(LAST_COUNTS).ok());
+    commits.look = ledger.as_ref().and_then(look);
+    let totals = ledger.map(|ledger| ledger.partition_totals()).unwrap_or_default();
     if let Some(run) = control.state().run(begin.run) {
-        committed.commits.about = about(run, &totals);
-        committed.abandoned = run.abandoned;
+        commits.about = about(run, &totals);
+        commits.abandoned = run.abandoned;
+        commits.run_id = cluster_run_id(cluster, begin.run, run.begin.at_ns);
     }
+    commits.amended = amended(settings, cluster, begin.run)?;
     Ok(committed)
+}
+
+/// Returns the status and the sentence of a run that needs a look.
+fn look(ledger: &ClusterLedger) -> Option<(u8, String)> {
+    match ledger.verdict() {
+        ClusterVerdict::LedgerOpen(sentence) => Some((4, sentence)),
+        ClusterVerdict::LookNeeded(sentence) => Some((7, sentence)),
+        ClusterVerdict::Complete | ClusterVerdict::Running(_) => None,
+    }
+}
+
+/// Reads the amendments of all partitions, which their builders have stated at the end.
+fn amended(
+    settings: &Settings,
+    cluster: &str,
+    run: u64,
+) -> Result<Vec<AmendedSource>, GatherError> {
+    let topic = format!("{cluster}.control");
+    let (mut built, mut amended) = (BTreeSet::new(), BTreeSet::new());
+    read_to_end(settings, &topic, 0, 0, |record| match ControlRecord::read(record.value) {
+        // The first record of a partition is valid.
+        Some(ControlRecord::Built { run: its, partition, amended: of_partition })
+            if its == run && built.insert(partition) =>
+        {
+            amended.extend(of_partition);
+        }
+        _ => {}
+    })
+    .map_err(|error| unreadable(&topic, 0, &error))?;
+    Ok(amended.into_iter().collect())
 }
 
 /// Returns the parts of run.json that are not in the events: the operators' requests, and the

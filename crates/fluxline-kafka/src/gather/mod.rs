@@ -21,7 +21,7 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{BatchDigest, SourceLine};
 use serde_json::Value;
 
-use crate::build::Commit;
+use crate::build::{AmendedSource, Commit};
 use target::Target;
 
 pub use folders::gather;
@@ -90,10 +90,18 @@ fn and_more(more: u64) -> String {
 pub struct RunCommits {
     /// The run.
     pub run: u64,
+    /// Its name in topics; empty: not known.
+    pub run_id: String,
     /// Its commits by partition, in order.
     pub partitions: BTreeMap<u32, Vec<Commit>>,
+    /// Ranges of events that lack nothing, although they closed without a silent source.
+    pub amended: Vec<AmendedSource>,
     /// The decisions of the filter and the operators' requests, for run.json; null: not known.
     pub about: Value,
+    /// An operator abandoned the run: events of it are missing.
+    pub abandoned: bool,
+    /// Status and sentence of the run by the ledger of all nodes, where something needs a look.
+    pub look: Option<(u8, String)>,
 }
 
 impl RunCommits {

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use fluxline_core::Moment;
+use fluxline_daq::builder::Amendment;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{FolderError, Recorder, RecorderConfig, RunFolder, SourceLine};
 use serde_json::{Value, json};
 
 use super::{About, GatherError, Gathered, RunCommits};
-use crate::build::SinkSums;
+use crate::build::{AmendedSource, SinkSums};
 
 /// The run that batches are gathered into.
 pub(crate) struct Target {
@@ -118,7 +119,7 @@ impl Target {
 
     fn document(&self, commits: &RunCommits, gathered: &Gathered, from: &str) -> Value {
         let counts = self.run.counts();
-        let (status, sentence) = verdict(gathered);
+        let (status, sentence) = verdict(commits, gathered);
         let of_partition = |(partition, list): (&u32, &Vec<crate::build::Commit>)| {
             let sum = |of: fn(&crate::build::Commit) -> u64| list.iter().map(of).sum::<u64>();
             json!({
@@ -143,10 +144,11 @@ impl Target {
                 "file_bytes": counts.file_bytes,
             },
             "gathered": {
-                "from": from, "run": commits.run, "left_out": gathered.left_out,
-                "refused": gathered.refused, "sink": sink,
+                "from": from, "run": commits.run, "run-id": commits.run_id, "left_out": gathered.left_out,
+                "refused": gathered.refused, "sink": sink, "abandoned": commits.abandoned,
                 "partitions": commits.partitions.iter().map(of_partition).collect::<Vec<_>>(),
             },
+            "amendments": self.amendments(commits),
         });
         if let Value::Object(about) = &commits.about {
             about.iter().for_each(|(name, value)| document[name.as_str()] = value.clone());
@@ -155,6 +157,16 @@ impl Target {
             document["experiment"] = json!({ "name": self.about.name });
         }
         document
+    }
+
+    /// Returns the amendments by the numbers of the sources in this run. Those of sources without
+    /// packets in it explain nothing here.
+    fn amendments(&self, commits: &RunCommits) -> Vec<Amendment> {
+        let number = |its: &AmendedSource| {
+            let source = *self.numbers.get(&(its.node.into(), its.label.clone()))?;
+            Some(Amendment { source, after: its.after, before: its.before })
+        };
+        commits.amended.iter().filter_map(number).collect()
     }
 
     fn failed(&self, reason: &str) -> GatherError {
@@ -169,7 +181,14 @@ impl Target {
 }
 
 /// Returns the status and the sentence of run.json.
-fn verdict(gathered: &Gathered) -> (u8, Option<String>) {
+fn verdict(commits: &RunCommits, gathered: &Gathered) -> (u8, Option<String>) {
+    if let Some((status, sentence)) = &commits.look {
+        return (*status, Some(sentence.clone()));
+    }
+    if commits.abandoned {
+        let run = commits.run;
+        return (7, Some(format!("run {run} was abandoned before all its events were built.")));
+    }
     match gathered.refused {
         0 => (0, None),
         refused => {

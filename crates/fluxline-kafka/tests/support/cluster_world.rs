@@ -165,7 +165,7 @@ impl Sim {
 
     fn publish_readout(&mut self, node: u16, state: NodeState) {
         let readout = &mut self.readouts[usize::from(node)];
-        let counts = ReadoutBlock::of(&readout.node);
+        let counts = ReadoutBlock::of(&readout.node, &Expectation::Joined);
         readout.put_in_block =
             counts.deliveries.iter().map(|of| (of.partition, of.packets + of.waiting)).collect();
         let block = NodeBlock {

@@ -31,3 +31,15 @@ pub(crate) struct InputEnd {
     /// The packets that emulated sensors really sent.
     pub truth: Option<SensorsTruth>,
 }
+
+impl InputEnd {
+    /// Returns the counters of the frames and records that peers wrote, those included that are
+    /// known only after the readout has emptied the ring.
+    pub fn remote_counters(&self) -> RemoteWriteCounters {
+        let mut remote = self.remote.clone();
+        remote.records += self.keeper.as_ref().map_or(0, RingKeeper::records);
+        remote.producers_gone += self.fate.producers_died();
+        remote.rings_broken += self.fate.broken();
+        remote
+    }
+}

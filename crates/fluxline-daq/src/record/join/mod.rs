@@ -13,6 +13,8 @@ mod missing;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::builder::Amendment;
 use crate::event::{EventBatch, EventRow, EventStatus};
 use crate::ledger::Ledger;
@@ -59,7 +61,8 @@ impl JoinedReader {
     /// Opens a run. Cost: with late fragments, a pass over the run for their places.
     pub fn open(path: &Path, join: Join) -> Result<JoinedReader, ReadError> {
         let reader = RunReader::open(path)?;
-        let ledger = ledger_of(reader.folder());
+        let run = reader.folder().read_run().ok();
+        let ledger = run.as_ref().and_then(ledger_of);
         // Without a ledger (the run was killed) only the files can show it.
         let has_late = ledger.as_ref().is_none_or(|ledger| ledger.source_totals().in_late > 0);
         let late = match join {
@@ -67,7 +70,7 @@ impl JoinedReader {
             Join::Late | Join::Nothing => LateIndex::default(),
         };
         let amendments = match join {
-            Join::Late => ledger.map_or(Vec::new(), |ledger| ledger.amendments),
+            Join::Late => amendments_of(run.as_ref(), ledger),
             Join::Nothing => Vec::new(),
         };
         let lines = reader.folder().sources().unwrap_or_default();
@@ -207,7 +210,18 @@ fn covers(amendment: &Amendment, row: &EventRow) -> bool {
     later && earlier
 }
 
-fn ledger_of(folder: &RunFolder) -> Option<Ledger> {
-    let run = folder.read_run().ok()?;
+fn ledger_of(run: &Value) -> Option<Ledger> {
     serde_json::from_value(run.get("ledger")?.clone()).ok()
+}
+
+/// Returns the amendments of a run: of its ledger, or beside it where the run was gathered from
+/// several machines.
+fn amendments_of(run: Option<&Value>, ledger: Option<Ledger>) -> Vec<Amendment> {
+    match ledger {
+        Some(ledger) => ledger.amendments,
+        None => {
+            let gathered = run.and_then(|run| run.get("amendments")).cloned();
+            gathered.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default()
+        }
+    }
 }

@@ -1,0 +1,45 @@
+//! The amendments of a partition, by the labels of their sources: ranges of events over which a
+//! source was silent and, as its packet counter proved later, had sent nothing. The events lack
+//! nothing then, although they closed without it. Numbers of sources differ between partitions, so
+//! labels name them here.
+
+use fluxline_daq::builder::EventKey;
+use serde::{Deserialize, Serialize};
+
+use super::partition::PartitionBuilder;
+
+/// Most amendments of a partition; the builder of events keeps no more.
+pub const AMENDED_MAX: usize = 4096;
+/// Most bytes of all labels in a list of amendments.
+const LABELS_BYTES_MAX: usize = 200_000;
+
+/// A range of events that lack nothing of a source, although it was silent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AmendedSource {
+    /// The source's node.
+    pub node: u16,
+    /// The source's label.
+    pub label: String,
+    /// The last event before the silence.
+    pub after: EventKey,
+    /// The first event after it.
+    pub before: EventKey,
+}
+
+impl PartitionBuilder {
+    /// Returns the amendments so far, as many as a record takes.
+    #[must_use]
+    pub fn amended(&self) -> Vec<AmendedSource> {
+        let mut label_bytes = 0;
+        let amended = self.builder().amendments().iter().filter_map(|amendment| {
+            let source = self.sources().get(amendment.source as usize)?;
+            let (after, before) = (amendment.after, amendment.before);
+            Some(AmendedSource { node: source.node, label: source.label.clone(), after, before })
+        });
+        let fits = |its: &AmendedSource| {
+            label_bytes += its.label.len();
+            label_bytes <= LABELS_BYTES_MAX
+        };
+        amended.take(AMENDED_MAX).take_while(fits).collect()
+    }
+}
