@@ -182,6 +182,7 @@ mod tests {
     use fluxline_daq::ledger::{InputCounters, InputEntry, SinkCounters};
 
     use super::*;
+    use crate::silence::SilentSource;
 
     fn ledger(counters: InputCounters) -> Ledger {
         let name = "port".to_owned();
@@ -231,8 +232,7 @@ mod tests {
     fn required_source_that_is_silent_or_never_came_needs_a_look() {
         let ledger = Ledger::default();
         let silence = Silence {
-            seen: 3,
-            labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            seen: ["a", "b", "c"].map(str::to_owned).to_vec(),
             sources: vec![SilentSource { label: "b".to_owned(), silent_ms: 2500 }],
         };
         let said = look(&ledger, &[], &silence, Expectation::Count(3)).unwrap();

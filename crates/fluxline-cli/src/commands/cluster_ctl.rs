@@ -112,8 +112,7 @@ mod status {
         state: &ControlState,
     ) -> Vec<(u64, &'static str)> {
         let Some(run) = state.open_run() else { return Vec::new() };
-        let reader =
-            LedgerReader::open(settings, &address.cluster, Some(run.number()), READ_WITHIN);
+        let reader = LedgerReader::open_nodes(settings, &address.cluster, run, READ_WITHIN);
         let Ok(mut reader) = reader else {
             return state.members().map(|member| (member.incarnation, "not known")).collect();
         };
@@ -146,8 +145,7 @@ mod status {
     }
 
     fn signs(reader: &LedgerReader) -> Vec<(u64, u64, NodeState)> {
-        let blocks = reader.observed().blocks.into_iter().map(|seen| seen.block);
-        blocks.map(|block| (block.incarnation, block.sequence, block.state)).collect()
+        reader.blocks().map(|block| (block.incarnation, block.sequence, block.state)).collect()
     }
 
     fn document(cluster: &str, state: &ControlState, lives: &[(u64, &'static str)]) -> Value {

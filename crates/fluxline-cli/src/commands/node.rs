@@ -71,8 +71,15 @@ mod report {
     use crate::say;
 
     /// Counters of a readout node whose packets are lost, and do not reach a builder.
-    const LOST: [&str; 6] =
-        ["ring_full", "truncated", "socket_dropped", "rejected", "sources_refused", "memory_full"];
+    const LOST: [&str; 7] = [
+        "ring_full",
+        "truncated",
+        "socket_dropped",
+        "rejected",
+        "sources_refused",
+        "memory_full",
+        "late",
+    ];
 
     /// Reads out, and prints the counts.
     pub fn readout(setup: NodeSetup, accept: &[String], json: bool) -> Result<Ending, Failure> {
@@ -216,6 +223,7 @@ mod report {
             NodeError::Topic(_) | NodeError::Away(_) => Failure::link(sentence),
             NodeError::Build(WorkError::Output { .. }) => Failure::recording(sentence),
             NodeError::RecordsRefused { .. }
+            | NodeError::GaveUp(_)
             | NodeError::Abandoned { .. }
             | NodeError::Build(WorkError::Log(LogError::Hole { .. })) => Failure::look(sentence),
             _ => Failure::failed(sentence),

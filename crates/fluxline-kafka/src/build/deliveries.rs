@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rdkafka::client::ClientContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 
@@ -17,8 +18,30 @@ pub struct Deliveries(Arc<Counts>);
 struct Counts {
     acknowledged: AtomicU64,
     refused: AtomicU64,
-    /// The reason of the first refusal.
-    reason: Mutex<Option<String>>,
+    /// The first refusal.
+    first: Mutex<Option<Refusal>>,
+}
+
+/// The brokers' refusal of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Their message.
+    pub reason: String,
+    /// The user's remedy.
+    pub remedy: &'static str,
+}
+
+impl Refusal {
+    fn of(error: &KafkaError) -> Refusal {
+        let remedy = match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::MessageSizeTooLarge) => "raise its max.message.bytes",
+            Some(RDKafkaErrorCode::TopicAuthorizationFailed) => {
+                "give the user the right to write to it"
+            }
+            _ => "the brokers' own logs have the reason",
+        };
+        Refusal { reason: error.to_string(), remedy }
+    }
 }
 
 /// The context of a producer whose records are limited by a window.
@@ -49,10 +72,10 @@ impl Deliveries {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the brokers' reason for the first refusal.
+    /// Returns the first refusal.
     #[must_use]
-    pub fn reason(&self) -> Option<String> {
-        self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.0.first.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -65,8 +88,8 @@ impl ProducerContext for Deliveries {
         match result {
             Ok(_) => self.0.acknowledged.fetch_add(1, Ordering::Relaxed),
             Err((error, _)) => {
-                let mut reason = self.0.reason.lock().unwrap_or_else(PoisonError::into_inner);
-                reason.get_or_insert_with(|| error.to_string());
+                let mut first = self.0.first.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert_with(|| Refusal::of(error));
                 self.0.refused.fetch_add(1, Ordering::Relaxed)
             }
         };

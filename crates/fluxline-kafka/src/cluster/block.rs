@@ -21,8 +21,10 @@ pub const BLOCK_BYTES_MAX: usize = 900_000;
 pub const NAME_BYTES_MAX: usize = 256;
 /// Longest sentence in a block \[byte\].
 const SENTENCE_BYTES_MAX: usize = 16 * NAME_BYTES_MAX;
-/// Most sources that a readout's block lists: some 300 kB.
-pub const SOURCES_LISTED_MAX: usize = 2048;
+/// Most sources that a readout's block lists.
+pub const SOURCES_LISTED_MAX: usize = 512;
+/// Longest label of a listed source \[byte\].
+pub const LABEL_BYTES_MAX: usize = 512;
 /// Most faults of inputs that a block lists.
 const FAULTS_MAX: usize = 64;
 /// Most silent sources that the counts of a partition list.

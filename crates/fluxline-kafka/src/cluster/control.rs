@@ -52,7 +52,7 @@ impl ControlState {
             None => false,
             Some(ControlRecord::Join(join)) => self.join(join, broker_ms),
             Some(ControlRecord::Leave { incarnation }) => self.leave(incarnation),
-            Some(ControlRecord::Begin(begin)) => self.begin(begin),
+            Some(ControlRecord::Begin(begin)) => self.begin(begin, broker_ms),
             Some(record) => self.change(record),
         };
         self.ignored += u64::from(!is_valid);
@@ -186,7 +186,7 @@ impl ControlState {
         }
     }
 
-    fn begin(&mut self, begin: Begin) -> bool {
+    fn begin(&mut self, begin: Begin, began_ms: i64) -> bool {
         let Ok(expected) = self.next_run() else { return false };
         let fits = begin.run == expected.run
             && begin.digest == expected.digest
@@ -201,7 +201,7 @@ impl ControlState {
         });
         let readouts = readouts.collect();
         self.refuse_others(&begin);
-        self.runs.push(RunRecord { begin, readouts, ..RunRecord::default() });
+        self.runs.push(RunRecord { begin, began_ms, readouts, ..RunRecord::default() });
         if self.runs.len() > RUNS_KEPT {
             self.runs.remove(0);
         }

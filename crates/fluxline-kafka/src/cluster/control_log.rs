@@ -139,8 +139,9 @@ impl ControlLog {
         self.producer.send(message).map_err(|(error, _)| away(&error))?;
         self.producer.flush(ANSWERED_WITHIN).map_err(|error| away(&error))?;
         if self.producer.context().acknowledged() == before {
-            let reason = self.producer.context().reason();
-            return Err(LogError::Away(reason.unwrap_or_else(|| "no answer".to_owned())));
+            let refusal = self.producer.context().refusal();
+            let reason = refusal.map_or("no answer".to_owned(), |refusal| refusal.reason);
+            return Err(LogError::Away(reason));
         }
         // Its own record is behind the end that was read.
         self.at_end = false;

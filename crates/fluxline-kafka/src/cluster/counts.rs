@@ -5,8 +5,8 @@ use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters, SourceCounters};
 use fluxline_daq::readout::Source;
 
 use super::block::{
-    GIVEN_UP_MAX, PartitionBlock, PartitionCounters, ReadoutBlock, ReadoutCounters,
-    SOURCES_LISTED_MAX, SourceBlock,
+    GIVEN_UP_MAX, LABEL_BYTES_MAX, PartitionBlock, PartitionCounters, ReadoutBlock,
+    ReadoutCounters, SOURCES_LISTED_MAX, SourceBlock,
 };
 use crate::build::{PartitionBuilder, ReadoutNode};
 
@@ -67,8 +67,9 @@ fn listed(sources: &[Source], require: &Expectation) -> Vec<SourceBlock> {
         Expectation::Sources(labels) => labels.contains(&source.label),
         Expectation::Count(_) | Expectation::Joined => false,
     };
-    let first = sources.iter().filter(is_required);
-    let others = sources.iter().filter(|source| !is_required(source));
+    let short = || sources.iter().filter(|source| source.label.len() <= LABEL_BYTES_MAX);
+    let first = short().filter(is_required);
+    let others = short().filter(|source| !is_required(source));
     let row = |source: &Source| SourceBlock {
         label: source.label.clone(),
         input: source.format,

@@ -6,7 +6,7 @@
 use fluxline_core::counters::Row;
 use fluxline_daq::ledger::LawResult;
 
-use super::block::{PartitionCounters, ReadoutCounters};
+use super::block::{PartitionCounters, ReadoutCounters, SourceBlock};
 use super::built::PartitionRow;
 use super::edges::Edge;
 use super::ledger::{ClusterLedger, NodeRow};
@@ -159,6 +159,21 @@ fn readout_laws(row: &NodeRow) -> Vec<LawResult> {
     let over = |of: fn(&super::Delivery) -> u64| {
         readout.deliveries.iter().map(of).fold(0, u64::saturating_add)
     };
+    if readout.listed.len() as u64 == readout.sources {
+        let over = |of: fn(&SourceBlock) -> u64| {
+            readout.listed.iter().map(of).fold(0, u64::saturating_add)
+        };
+        laws.push(LawResult {
+            name: format!("{name}: parsed = sum over the sources"),
+            left: counters.parsed,
+            right: over(|source| source.packets),
+        });
+        laws.push(LawResult {
+            name: format!("{name}: lost before = sum over the sources"),
+            left: counters.lost,
+            right: over(|source| source.lost),
+        });
+    }
     laws.push(LawResult {
         name: format!("{name}: handed over = sum over the partitions"),
         left: counters.handed,

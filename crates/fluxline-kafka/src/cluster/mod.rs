@@ -48,6 +48,8 @@ mod sources;
 pub mod steady;
 mod table;
 #[cfg(feature = "client")]
+mod tail;
+#[cfg(feature = "client")]
 mod taker;
 #[cfg(feature = "client")]
 pub mod topics;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
@@ -19,6 +19,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Time without a first look after which the user is told.
+const SAY_BLIND_AFTER: Duration = Duration::from_secs(30);
 /// A look that takes longer than this saw nothing meanwhile: the brokers were away.
 const BLIND_AFTER: Duration = Duration::from_secs(3);
 
@@ -30,6 +32,12 @@ struct Sight {
     looks: u64,
     /// The last look saw nothing: the brokers are away.
     is_blind: bool,
+    /// The reason why the first look failed.
+    fault: Option<String>,
+}
+
+fn lock(sight: &Mutex<Sight>) -> MutexGuard<'_, Sight> {
+    sight.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Watches the other nodes of a run.
@@ -40,6 +48,10 @@ pub struct Peers {
     looks: u64,
     /// Names of the processes that were seen, for sentences.
     names: BTreeMap<u64, Join>,
+    /// Beginning of the watch.
+    since: Instant,
+    /// The user knows that nothing can be seen.
+    said_blind: bool,
 }
 
 impl Drop for Peers {
@@ -51,20 +63,31 @@ impl Drop for Peers {
 impl Peers {
     /// Begins to watch the nodes of a run.
     #[must_use]
-    pub fn watch(settings: &Settings, cluster: &str, run: u64) -> Peers {
+    pub fn watch(settings: &Settings, cluster: &str, run: &RunRecord) -> Peers {
         let (sight, over) =
             (Arc::new(Mutex::new(Sight::default())), Arc::new(AtomicBool::new(false)));
-        let (settings, cluster) = (settings.clone(), cluster.to_owned());
+        let (settings, cluster, run) = (settings.clone(), cluster.to_owned(), run.clone());
         let (shared, ended) = (Arc::clone(&sight), Arc::clone(&over));
         std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
-                match LedgerReader::open(&settings, &cluster, Some(run), FIRST_LOOK) {
+                match LedgerReader::open_nodes(&settings, &cluster, &run, FIRST_LOOK) {
                     Ok(reader) => look_on(reader, &shared, &ended),
-                    Err(_) => std::thread::sleep(LOOK),
+                    Err(error) => {
+                        lock(&shared).fault = Some(error.to_string());
+                        std::thread::sleep(LOOK);
+                    }
                 }
             }
         });
-        Peers { sight, over, liveness: Liveness::default(), looks: 0, names: BTreeMap::new() }
+        Peers {
+            sight,
+            over,
+            liveness: Liveness::default(),
+            looks: 0,
+            names: BTreeMap::new(),
+            since: Instant::now(),
+            said_blind: false,
+        }
     }
 
     /// Returns the sentences about nodes that died or came back since the last call. `own` is this
@@ -76,7 +99,15 @@ impl Peers {
         ctl: impl Fn(&str) -> String,
     ) -> Vec<String> {
         let Some(run) = state.open_run() else { return Vec::new() };
-        let sight = self.sight.lock().unwrap_or_else(PoisonError::into_inner);
+        let sight = lock(&self.sight);
+        if sight.looks == 0 && self.since.elapsed() > SAY_BLIND_AFTER && !self.said_blind {
+            self.said_blind = true;
+            let reason = sight.fault.clone().unwrap_or_else(|| "no answer".to_owned());
+            return vec![format!(
+                "note: the counts of the other nodes cannot be read ({reason}): no node is \
+                 reported dead, and events wait for a readout that died until it is started again"
+            )];
+        }
         if sight.looks == self.looks {
             return Vec::new();
         }
@@ -119,12 +150,12 @@ fn look_on(mut reader: LedgerReader, shared: &Mutex<Sight>, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         let began = Instant::now();
         let is_blind = reader.look(LOOK).is_err() || began.elapsed() > BLIND_AFTER;
-        let signs = reader.observed().blocks.into_iter().map(|seen| Sign {
-            incarnation: seen.block.incarnation,
-            sequence: seen.block.sequence,
-            is_final: seen.block.state.is_final(),
+        let signs = reader.blocks().map(|block| Sign {
+            incarnation: block.incarnation,
+            sequence: block.sequence,
+            is_final: block.state.is_final(),
         });
-        let mut sight = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sight = lock(shared);
         sight.signs = signs.collect();
         sight.is_blind = is_blind;
         sight.looks += 1;

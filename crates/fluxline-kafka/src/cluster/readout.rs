@@ -1,7 +1,7 @@
 //! The readout process: packets of its sources in, records for the builders out.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline_core::Span;
@@ -13,7 +13,8 @@ use super::control::RunRecord;
 use super::drift::ClockNotes;
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
-use super::taker::{NodeTaker, SharedCounts};
+use super::taker::{NodeTaker, SharedState, TakerState};
+use crate::build::deliveries::Refusal;
 use crate::build::kafka::KafkaLog;
 use crate::build::{Log, LogError, NodeConfig, ReadoutNode};
 
@@ -53,7 +54,9 @@ struct Part {
     run: u64,
     start: u32,
     inputs: Inputs<NodeTaker>,
-    counts: SharedCounts,
+    taker: SharedState,
+    /// A refusal of the brokers was reported.
+    said_refusal: bool,
     /// Number of pauses and resumptions of the run, for the readout's thread.
     changes: Arc<AtomicU32>,
 }
@@ -83,8 +86,10 @@ impl Part {
         let inputs = pairs.map(|(source, of)| (source.name.clone(), of.description.clone()));
         let node = ReadoutNode::new(config, inputs.collect(), found);
         let taker = NodeTaker::new(node, log, &session.experiment, session.join.reads_files);
-        let (counts, changes) = (taker.counts(), taker.changes());
+        let (state, changes) = (taker.state(), taker.changes());
         changes.store(run.pauses.len() as u32, Ordering::Relaxed);
+        // A node that dies from here on has a block, so the ledger names its death.
+        publish(session, number, start, state.get().block);
         let (experiment, loaded) = (&session.experiment, &session.loaded);
         let inputs = start_inputs(experiment, loaded, sources, taker, &session.stop)?;
         let again = match start {
@@ -99,23 +104,26 @@ impl Part {
                 session.say(&format!("key {key}, drawn for this run: give it to the producer"));
             }
         }
-        Ok(Part { run: number, start, inputs, counts, changes })
+        Ok(Part { run: number, start, inputs, taker: state, said_refusal: false, changes })
     }
 
     /// Reads out until the inputs end, the run is stopped, or the user stops the node.
     fn work(&mut self, session: &mut Session) -> Result<(), NodeError> {
         let (mut noted, mut clock) = (0, ClockNotes::default());
         while !self.inputs.is_finished() {
-            if let Err(error) = session.poll(LOOK).and_then(|()| self.check(session)) {
-                self.inputs.stop();
-                return Err(error);
-            }
+            let looked = session.poll(LOOK).and_then(|()| self.check(session));
+            let counts = match looked.and_then(|()| self.counts(session)) {
+                Ok(counts) => counts,
+                Err(error) => {
+                    self.inputs.stop();
+                    return Err(error);
+                }
+            };
             let notes = self.inputs.notes(noted);
             noted += notes.len();
             notes.iter().for_each(|note| session.say(&format!("note: {note}")));
-            let counts = self.counts(session);
             clock.look(&counts).iter().for_each(|note| session.say(&format!("note: {note}")));
-            self.publish(session, counts);
+            publish(session, self.run, self.start, counts);
         }
         Ok(())
     }
@@ -136,45 +144,32 @@ impl Part {
         Ok(())
     }
 
-    /// Returns the counts of now.
-    fn counts(&self, session: &Session) -> ReadoutBlock {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if !session.join.reads_files {
-            counts.clock_ahead_ms = session.clock_ahead_ms();
+    /// Returns the counts of now, and reports records that the brokers refused.
+    ///
+    /// Errors: the log takes nothing any more.
+    fn counts(&mut self, session: &mut Session) -> Result<ReadoutBlock, NodeError> {
+        let TakerState { mut block, refusal, fatal } = self.taker.get();
+        if let Some(Refusal { reason, remedy }) = refusal.filter(|_| !self.said_refusal) {
+            self.said_refusal = true;
+            let topic = session.cluster.topic("fragments");
+            session.say(&format!(
+                "note: the brokers refuse records of packets ({reason}), which are lost; topic \
+                 `{topic}`: {remedy}"
+            ));
         }
-        counts
-    }
-
-    fn publish(&self, session: &mut Session, counts: ReadoutBlock) {
-        let (run, start) = (self.run, self.start);
-        session.publish(|block| {
-            (block.run, block.start, block.readout) = (run, start, Some(counts));
-        });
+        match fatal {
+            Some(reason) => return Err(NodeError::GaveUp(reason)),
+            None if session.join.reads_files => {}
+            None => block.clock_ahead_ms = session.clock_ahead_ms(),
+        }
+        Ok(block)
     }
 
     /// Waits until the brokers have all records, then leaves the run.
     fn end(self, session: &mut Session) -> Result<ReadoutReport, NodeError> {
-        let clock_ahead_ms = self.counts(session).clock_ahead_ms;
-        let Part { run, start, inputs, counts, .. } = self;
+        let Part { run, start, inputs, taker: state, .. } = self;
         let EndedInputs { mut taker, inputs, faults } = inputs.wait()?;
-        let mut said = Instant::now();
-        while !(taker.hand_over() && taker.log().flush(Duration::from_millis(200)).is_ok()) {
-            session.poll(Duration::ZERO)?;
-            session.check_run(run)?;
-            taker.publish();
-            // A node without blocks counts as dead, and events would go on without its backlog.
-            session.publish(|block| {
-                let counts = counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                (block.run, block.start, block.readout) = (run, start, Some(counts));
-            });
-            if said.elapsed() >= SAY_EVERY {
-                said = Instant::now();
-                session.say(
-                    "the brokers have not taken the last records yet; a second Ctrl-C gives the \
-                     records up",
-                );
-            }
-        }
+        hand_over_all(&mut taker, session, run, start)?;
         let (mut total, mut remote) = (InputCounters::default(), RemoteWriteCounters::default());
         for input in inputs {
             remote.merge(&input.remote);
@@ -185,19 +180,21 @@ impl Part {
             total.merge(&counters);
         }
         taker.publish();
-        let refused = taker.log().deliveries();
+        let deliveries = taker.log().deliveries();
         let mut block = session.empty_block(NodeState::Ended);
-        let mut readout: ReadoutBlock =
-            counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        readout.clock_ahead_ms = clock_ahead_ms;
+        let mut readout = state.get().block;
+        if !session.join.reads_files {
+            readout.clock_ahead_ms = session.clock_ahead_ms();
+        }
         total.truncated += readout.counters.truncated;
         readout.set_inputs(&total, remote);
         readout.add_faults(&faults);
         (block.run, block.start, block.readout) = (run, start, Some(readout));
-        let error = (refused.refused() > 0).then(|| NodeError::RecordsRefused {
-            records: refused.refused(),
+        let error = deliveries.refusal().map(|refusal| NodeError::RecordsRefused {
+            records: deliveries.refused(),
             topic: session.cluster.topic("fragments"),
-            reason: refused.reason().unwrap_or_default(),
+            reason: refusal.reason,
+            remedy: refusal.remedy,
         });
         if let Some(error) = &error {
             (block.state, block.sentence) = (NodeState::Failed, error.to_string());
@@ -207,4 +204,40 @@ impl Part {
         session.publish_last(&mut block)?;
         error.map_or(Ok(ReadoutReport { block, faults }), Err)
     }
+}
+
+/// Waits until the brokers have all records. Meanwhile the node publishes its counts: without them
+/// it would count as dead, and events would go on without its backlog.
+fn hand_over_all(
+    taker: &mut NodeTaker,
+    session: &mut Session,
+    run: u64,
+    start: u32,
+) -> Result<(), NodeError> {
+    let mut said = Instant::now();
+    while !(taker.hand_over() && taker.log().flush(Duration::from_millis(200)).is_ok()) {
+        session.poll(Duration::ZERO)?;
+        session.check_run(run)?;
+        taker.publish();
+        let TakerState { block: counts, fatal, .. } = taker.state().get();
+        if let Some(reason) = fatal {
+            return Err(NodeError::GaveUp(reason));
+        }
+        publish(session, run, start, counts);
+        if said.elapsed() >= SAY_EVERY {
+            said = Instant::now();
+            session.say(
+                "the brokers have not taken the last records yet; a second Ctrl-C gives the \
+                 records up",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Publishes counts of a readout node if they are due.
+fn publish(session: &mut Session, run: u64, start: u32, counts: ReadoutBlock) {
+    session.publish(|block| {
+        (block.run, block.start, block.readout) = (run, start, Some(counts));
+    });
 }

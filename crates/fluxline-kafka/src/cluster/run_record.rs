@@ -12,6 +12,8 @@ const PAUSES_MAX: usize = 10_000;
 pub struct RunRecord {
     /// Its beginning.
     pub begin: Begin,
+    /// The brokers' time of its beginning \[ms since 1970\].
+    pub began_ms: i64,
     /// Its readout nodes.
     pub readouts: BTreeMap<String, RunReadout>,
     /// An operator or a node asked its readout nodes to finish.

@@ -72,7 +72,7 @@ pub enum NodeError {
     /// The brokers refused records of packets.
     #[error(
         "the brokers refused {records} records of packets ({reason}): their packets are lost; \
-        raise max.message.bytes of topic `{topic}`"
+        topic `{topic}`: {remedy}"
     )]
     RecordsRefused {
         /// Number of records.
@@ -81,7 +81,15 @@ pub enum NodeError {
         topic: String,
         /// The brokers' first message.
         reason: String,
+        /// The user's remedy.
+        remedy: &'static str,
     },
+    /// The client sends nothing any more.
+    #[error(
+        "the Kafka client of this node has given up for good ({0}), and the packets in its memory \
+        are lost; start the node again, and look for brokers that lost records (power, disks)"
+    )]
+    GaveUp(String),
 }
 
 /// Returns the way out of a run that lacks records.
@@ -282,8 +290,8 @@ impl Session {
                 continue;
             }
             if let Some(run) = self.state().open_run() {
-                let (run, address) = (run.clone(), self.settings.clone());
-                self.peers = Some(Peers::watch(&address, &self.cluster.name, run.number()));
+                let run = run.clone();
+                self.peers = Some(Peers::watch(&self.settings, &self.cluster.name, &run));
                 return Ok(Some(run));
             }
             let sentence = match (self.state().next_run(), self.cluster.start) {

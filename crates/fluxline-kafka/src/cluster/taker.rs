@@ -12,13 +12,37 @@ use fluxline_run::PacketTaker;
 use super::block::ReadoutBlock;
 use super::steady::SteadyClock;
 use crate::build::ReadoutNode;
+use crate::build::deliveries::Refusal;
 use crate::build::kafka::KafkaLog;
 
 /// Time between two publications of counts.
 const PUBLISH_EVERY: Span = Span::from_ms(250);
 
-/// Counts that the node's own thread reads.
-pub type SharedCounts = Arc<Mutex<ReadoutBlock>>;
+/// The results of a taker, which the node's own thread reads.
+#[derive(Clone, Debug, Default)]
+pub struct TakerState {
+    /// Its counts.
+    pub block: ReadoutBlock,
+    /// The first refusal of a record.
+    pub refusal: Option<Refusal>,
+    /// The error after which the log takes nothing any more.
+    pub fatal: Option<String>,
+}
+
+/// The state of a taker; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedState(Arc<Mutex<TakerState>>);
+
+impl SharedState {
+    /// Returns the newest state.
+    pub fn get(&self) -> TakerState {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, state: TakerState) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
 
 /// An input that may have packets which were not taken yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +65,7 @@ pub struct NodeTaker {
     mark: Moment,
     /// The clock of packets; those of files have their own times.
     clock: SteadyClock,
-    counts: SharedCounts,
+    state: SharedState,
     /// Number of pauses and resumptions of the run.
     changes: Arc<AtomicU32>,
     /// The sources that the experiment requires.
@@ -66,15 +90,15 @@ impl NodeTaker {
             require: experiment.events.require.clone(),
             mark: Moment::default(),
             clock: SteadyClock::new(clock::now(), clock::monotonic()),
-            counts: SharedCounts::default(),
+            state: SharedState::default(),
             changes: Arc::default(),
             published: Moment::default(),
         }
     }
 
-    /// Returns the counts, which grow while the taker works.
-    pub fn counts(&self) -> SharedCounts {
-        Arc::clone(&self.counts)
+    /// Returns the state, which changes while the taker works.
+    pub fn state(&self) -> SharedState {
+        self.state.clone()
     }
 
     /// Returns the number of pauses and resumptions of the run, which the caller keeps up to date.
@@ -99,7 +123,7 @@ impl NodeTaker {
         self.inputs.get(input).map_or((0, 0), |of| (of.datagrams, of.bytes))
     }
 
-    /// Publishes the counts to the node's own thread.
+    /// Publishes the state to the node's own thread.
     pub fn publish(&mut self) {
         let mut block = ReadoutBlock::of(&self.node, &self.require);
         block.clock_set_ms = self.clock.step_ms();
@@ -108,7 +132,8 @@ impl NodeTaker {
         let truncated = self.inputs.iter().map(|of| of.truncated).sum::<u64>();
         block.counters.truncated = truncated;
         block.counters.received += truncated;
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = block;
+        let (refusal, fatal) = (self.log.deliveries().refusal(), self.log.fatal_error());
+        self.state.set(TakerState { block, refusal, fatal });
     }
 
     /// Returns the time `now` by the steady clock. Files have their own time.

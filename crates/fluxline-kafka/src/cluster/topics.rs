@@ -27,7 +27,10 @@ const REPLICAS_SAFE: u32 = 3;
 struct Needed {
     part: &'static str,
     partitions: usize,
+    /// Options that it must have.
     configs: &'static [(&'static str, &'static str)],
+    /// Further options of a topic that a node makes.
+    more: &'static [(&'static str, &'static str)],
 }
 
 /// Records stay although later ones have the same key.
@@ -40,20 +43,28 @@ const KEPT_WITH_TIME: [(&str, &str); 4] =
 /// The newest record of each key stays, with the brokers' time: nodes' clocks are compared with it.
 const COMPACTED_WITH_TIME: [(&str, &str); 2] =
     [("cleanup.policy", "compact"), ("message.timestamp.type", "LogAppendTime")];
+/// Brokers compact a part of a topic only when it is complete, by default after 1 GiB or a week. A
+/// node's counts come each second, and observers read all that are there.
+const SMALL_SEGMENTS: [(&str, &str); 1] = [("segment.bytes", "16777216")];
 /// The newest record of each key stays.
 const COMPACTED: [(&str, &str); 1] = [("cleanup.policy", "compact")];
 
 fn needed(cluster: &Cluster) -> Vec<Needed> {
     let partitions = cluster.partitions as usize;
     let mut list = vec![
-        Needed { part: "control", partitions: 1, configs: &KEPT_WITH_TIME },
-        Needed { part: "fragments", partitions, configs: &[NOT_COMPACTED] },
-        Needed { part: "commits", partitions, configs: &KEPT },
-        Needed { part: "ledger", partitions: 1, configs: &COMPACTED_WITH_TIME },
-        Needed { part: "checkpoints", partitions, configs: &COMPACTED },
+        Needed { part: "control", partitions: 1, configs: &KEPT_WITH_TIME, more: &[] },
+        Needed { part: "fragments", partitions, configs: &[NOT_COMPACTED], more: &[] },
+        Needed { part: "commits", partitions, configs: &KEPT, more: &[] },
+        Needed {
+            part: "ledger",
+            partitions: 1,
+            configs: &COMPACTED_WITH_TIME,
+            more: &SMALL_SEGMENTS,
+        },
+        Needed { part: "checkpoints", partitions, configs: &COMPACTED, more: &[] },
     ];
     if cluster.output != ClusterOutput::Files {
-        list.push(Needed { part: "events", partitions, configs: &[] });
+        list.push(Needed { part: "events", partitions, configs: &[], more: &[] });
     }
     list
 }
@@ -154,7 +165,7 @@ fn create(
         // Otherwise the last broker in sync would acknowledge records that only it has.
         new = new.set("min.insync.replicas", "2");
     }
-    for (key, value) in topic.configs {
+    for (key, value) in topic.configs.iter().chain(topic.more) {
         new = new.set(key, value);
     }
     let options = AdminOptions::new()

@@ -55,9 +55,9 @@ pub fn committed(
     let reader = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE).ok();
     let ledger = reader.and_then(|mut reader| reader.at_end(LAST_COUNTS).ok());
     commits.look = ledger.as_ref().and_then(look);
-    let totals = ledger.map(|ledger| ledger.partition_totals()).unwrap_or_default();
+    let totals = ledger.map(|ledger| ledger.partition_totals());
     if let Some(run) = control.state().run(begin.run) {
-        commits.about = about(run, &totals);
+        commits.about = about(run, totals.as_ref());
         commits.abandoned = run.abandoned;
         commits.run_id = cluster_run_id(cluster, begin.run, run.begin.at_ns);
     }
@@ -97,7 +97,7 @@ fn amended(
 
 /// Returns the parts of run.json that are not in the events: the operators' requests, and the
 /// counts of the filter and of pauses.
-fn about(run: &RunRecord, totals: &PartitionCounters) -> Value {
+fn about(run: &RunRecord, totals: Option<&PartitionCounters>) -> Value {
     let paused = |at: usize| if at.is_multiple_of(2) { "paused" } else { "running" };
     let first = (run.begin.at_ns, "running");
     let changes = run.pauses.iter().enumerate().map(|(at, at_ns)| (*at_ns, paused(at)));
@@ -109,14 +109,14 @@ fn about(run: &RunRecord, totals: &PartitionCounters) -> Value {
             "shot": run.shot, "states": states.collect::<Vec<_>>(),
             "remarks": remarks.collect::<Vec<_>>(),
         },
-        "left_out": {
+        "left_out": totals.map(|totals| json!({
             "filtered": totals.filtered, "not_recorded": totals.not_recorded,
             "filter": {
                 "events_kept": totals.events_kept, "events_filtered": totals.events_filtered,
                 "events_undecided": totals.events_undecided,
                 "events_marked": totals.events_marked, "late_filtered": totals.late_filtered,
             },
-        },
+        })),
     })
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fluxline_core::Moment;
 use fluxline_core::random::Draw;
+use fluxline_daq::builder::Expectation;
 use fluxline_kafka::build::entry::read_record;
 use fluxline_kafka::build::{
     BuiltSource, Log, LogError, MemoryLog, Output, OutputBatch, ReadoutNode, RunPlan, Step,

@@ -188,6 +188,12 @@ impl KafkaLog {
         self.producer.context().deliveries.clone()
     }
 
+    /// Returns the error after which the client sends nothing any more, if there was one.
+    #[must_use]
+    pub fn fatal_error(&self) -> Option<String> {
+        self.producer.client().fatal_error().map(|(_, reason)| reason)
+    }
+
     /// Waits until the broker has all appended records.
     pub fn flush(&self, within: Duration) -> Result<(), LogError> {
         self.producer.flush(within).map_err(|error| LogError::Away(error.to_string()))
