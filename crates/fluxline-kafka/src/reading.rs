@@ -1,5 +1,5 @@
 //! Reads a partition of a topic: the records of ended transactions, up to the partition's present
-//! end.
+//! end. Other producers may go on writing: what they put behind that end is not read.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,11 @@ impl PartitionReader {
         Ok(PartitionReader { consumer, topic: topic.to_owned(), partition, first, end })
     }
 
-    /// Calls `take` for each record from offset `from` on, or from the first record behind.
+    /// Calls `take` for each record from offset `from` on, or from the first record behind, up to
+    /// the end that the partition had.
+    ///
+    /// Errors: those of the connection. A broker that shows an earlier end, as after a change of the
+    /// leader, is asked again.
     pub fn read(&self, from: u64, mut take: impl FnMut(Record<'_>)) -> Result<(), KafkaError> {
         let from = from.max(self.first);
         if from >= self.end {
@@ -83,13 +87,25 @@ impl PartitionReader {
             match self.consumer.poll(POLL) {
                 Some(Ok(message)) => {
                     progress = Instant::now();
+                    let offset = message.offset().max(0) as u64;
+                    if offset >= self.end {
+                        return Ok(());
+                    }
                     take(Record {
                         key: message.key().unwrap_or_default(),
                         value: message.payload().unwrap_or_default(),
                         time_ms: message.timestamp().to_millis().unwrap_or(0),
                     });
+                    if offset + 1 == self.end {
+                        return Ok(());
+                    }
                 }
-                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    let place = position(&self.consumer, &self.topic, self.partition)?;
+                    if place.unwrap_or(from) >= self.end {
+                        return Ok(());
+                    }
+                }
                 // The client connects again by itself.
                 Some(Err(error)) if is_passing(&error) && progress.elapsed() < PATIENCE => {}
                 Some(Err(error)) => return Err(error),
@@ -110,6 +126,21 @@ pub fn read_to_end(
     take: impl FnMut(Record<'_>),
 ) -> Result<(), KafkaError> {
     PartitionReader::open(settings, topic, partition)?.read(from, take)
+}
+
+/// Returns the offset behind the last record that a consumer has taken, those of transactions
+/// included; `None`: it has taken none yet.
+pub fn position(
+    consumer: &BaseConsumer,
+    topic: &str,
+    partition: i32,
+) -> Result<Option<u64>, KafkaError> {
+    let places = consumer.position()?;
+    let place = places.find_partition(topic, partition).map(|its| its.offset());
+    Ok(match place {
+        Some(Offset::Offset(offset)) => u64::try_from(offset).ok(),
+        _ => None,
+    })
 }
 
 fn timed_out() -> KafkaError {

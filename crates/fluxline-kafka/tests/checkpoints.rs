@@ -344,6 +344,29 @@ fn records_and_checkpoints_that_are_both_gone_are_passed_over() {
     assert!(said.contains("are gone") && said.contains("retention.ms"), "{said}");
 }
 
+/// A run that begins behind the records of another one.
+struct BeginsAt(u64);
+
+impl Faults for BeginsAt {
+    fn beginning(&self) -> u64 {
+        self.0
+    }
+}
+
+#[test]
+fn checkpoint_of_an_earlier_run_with_the_same_number_is_used_after_the_control_topic_was_lost() {
+    let run = Run::new(test_seed!(80));
+    run.work(&mut run.log.clone(), &mut Files::default(), 4);
+    let beginning = run.log.end(0);
+    let mut log = WrappedLog { log: run.log.clone(), faults: BeginsAt(beginning) };
+    let worker = Worker::claim(&mut log, &run.plan, 0, "next").expect("claimed");
+    assert_eq!((worker.partition().next_offset(), worker.partition().next_batch()), (beginning, 0));
+    let notes = worker.notes();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    let reason = "an earlier run with the same number wrote it";
+    assert!(notes.iter().all(|note| note.contains(reason)), "{notes:?}");
+}
+
 #[test]
 fn builder_with_another_configuration_goes_on_from_a_checkpoint() {
     let run = Run::new(test_seed!(76));

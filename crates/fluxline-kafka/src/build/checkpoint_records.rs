@@ -19,6 +19,9 @@ pub(super) const PIECE_BYTES: usize = 900_000;
 pub(super) struct PieceHead {
     pub(super) run: u64,
     pub(super) partition: u32,
+    /// Offset at which the run begins in the partition.
+    #[serde(default)]
+    pub(super) began: u64,
     /// Number of the checkpoint in the run and partition, from 0.
     pub(super) number: u64,
     pub(super) batch: u64,
@@ -128,6 +131,7 @@ mod tests {
         let head = PieceHead {
             run: 7,
             partition: 1,
+            began: 0,
             number,
             batch: number * 10,
             offset: number * 100,

@@ -33,6 +33,20 @@ pub enum LogError {
         /// Records that are missing.
         missing: u64,
     },
+    /// Commits of the run were removed.
+    #[error(
+        "partition {partition}: the commits before offset {first} of topic `{topic}` are gone, by \
+        retention or deleted records, so nobody knows which batches the run has; let the topic \
+        keep its records (retention.ms=-1)"
+    )]
+    CommitsGone {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: u32,
+        /// The first offset that is there.
+        first: u64,
+    },
     /// The number of partitions is another one than at the beginning of the run.
     #[error(
         "the topic has {found} partitions, and the run began with {expected}: keys would \

@@ -17,6 +17,9 @@ pub enum Refused {
     /// It belongs to another run.
     #[error("it belongs to run {0}")]
     Run(u64),
+    /// It was saved before the beginning of the run.
+    #[error("an earlier run with the same number wrote it")]
+    Earlier,
     /// The experiment is another one.
     #[error("the experiment has other [events] or another number of readout nodes")]
     Experiment,

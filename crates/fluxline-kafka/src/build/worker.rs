@@ -20,6 +20,7 @@ use super::entry::{RecordHead, RecordWriter};
 use super::filtered::EventFilter;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
 use super::partition::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
+use super::refused::Refused;
 use super::sink_sums::SinkSums;
 
 /// The place that batches are written to.
@@ -188,7 +189,7 @@ impl Worker {
             stated: BTreeMap::new(),
             notes: Vec::new(),
         };
-        if !worker.resume(plan, &checkpoints) && !checkpoints.is_empty() {
+        if !worker.resume(plan, beginning, &checkpoints) && !checkpoints.is_empty() {
             // Records from the run's beginning give all batches once more.
             worker.claim.committed = log.commits(partition)?;
         }
@@ -207,10 +208,17 @@ impl Worker {
         Worker { filter, ..self }
     }
 
-    /// Goes on from the first checkpoint that fits; false when none does.
-    fn resume(&mut self, plan: &RunPlan, checkpoints: &[Checkpoint]) -> bool {
+    /// Goes on from the first checkpoint that fits; false when none does. The run begins at the
+    /// offset `beginning`.
+    fn resume(&mut self, plan: &RunPlan, beginning: u64, checkpoints: &[Checkpoint]) -> bool {
+        let restore = |bytes: &[u8]| {
+            let builder = PartitionBuilder::restore(plan.run, plan.nodes, &plan.builder, bytes)?;
+            // Without the control topic, runs are numbered from 1 again.
+            let is_its = builder.next_offset() > beginning;
+            is_its.then_some(builder).ok_or(Refused::Earlier)
+        };
         for Checkpoint { offset, bytes, .. } in checkpoints {
-            match PartitionBuilder::restore(plan.run, plan.nodes, &plan.builder, bytes) {
+            match restore(bytes) {
                 Ok(builder) => {
                     self.since = SinceCheckpoint::begin(bytes.len(), builder.now());
                     self.builder = builder;

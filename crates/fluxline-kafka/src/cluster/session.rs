@@ -95,7 +95,7 @@ pub enum NodeError {
 /// Returns the way out of a run that lacks records.
 fn remedy_of(error: &WorkError) -> &'static str {
     match error {
-        WorkError::Log(LogError::Hole { .. }) => {
+        WorkError::Log(LogError::Hole { .. } | LogError::CommitsGone { .. }) => {
             "; the partition cannot be built: `fluxline ctl … abandon RUN` ends the run"
         }
         _ => "",

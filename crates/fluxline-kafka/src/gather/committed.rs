@@ -16,7 +16,7 @@ use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::{Begin, ControlRecord};
 use crate::cluster::{ClusterLedger, ClusterVerdict, LedgerReader, PartitionCounters};
 use crate::identity::cluster_run_id;
-use crate::reading::read_to_end;
+use crate::reading::{PartitionReader, read_to_end};
 use crate::settings::Settings;
 
 /// Time for the newest blocks of a run's nodes.
@@ -140,15 +140,21 @@ pub fn committed_from(
     for (partition, begin) in (0..).zip(begins) {
         let mut list = CommitList::new(run, partition);
         let (mut wrong, mut began) = (Ok(()), None);
-        read_to_end(settings, &topic, partition, *begin, |record| {
+        let open = PartitionReader::open(settings, &topic, partition);
+        let reader = open.map_err(|error| unreadable(&topic, partition, &error))?;
+        if reader.first > *begin {
+            let (topic, first) = (topic.clone(), reader.first);
+            return Err(broker(&LogError::CommitsGone { topic, partition, first }));
+        }
+        let read = reader.read(*begin, |record| {
             let is_its = read_commit(partition, record.key, record.value)
                 .is_some_and(|commit| commit.0 == run);
             began = began.or(is_its.then_some(record.time_ms));
             if wrong.is_ok() {
                 wrong = list.take(record.key, record.value);
             }
-        })
-        .map_err(|error| unreadable(&topic, partition, &error))?;
+        });
+        read.map_err(|error| unreadable(&topic, partition, &error))?;
         wrong.map_err(|error| broker(&error))?;
         committed.foreign += list.foreign();
         let commits = list.into_commits();

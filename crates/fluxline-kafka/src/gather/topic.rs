@@ -18,7 +18,7 @@ use super::{About, Feed, GatherError, Gathered, Progress, merge};
 use crate::build::Commit;
 use crate::build::topic::{Description, EventKey, EventPart};
 use crate::client::{ANSWER_WITHIN, config, watermarks};
-use crate::reading::is_passing;
+use crate::reading::{is_passing, position};
 use crate::settings::Settings;
 
 /// Time without a record after which reading gives up.
@@ -68,9 +68,12 @@ pub fn gather_topic(
 /// A reader of one partition of the topic.
 struct Reader {
     consumer: BaseConsumer,
-    settings: Settings,
     topic: String,
     partition: i32,
+    /// The offset behind the last record of the run.
+    end: u64,
+    /// The offset behind the last record that was read.
+    next: u64,
 }
 
 /// Key and value of a record.
@@ -80,13 +83,20 @@ struct Pair {
 }
 
 impl Reader {
-    /// Begins a minute before the first commit of the run.
+    /// Begins a minute before the first commit of the run, and ends at the partition's present end:
+    /// the run is over, and others may go on writing.
     fn open(
         settings: &Settings,
         topic: &str,
         partition: u32,
         began_ms: i64,
     ) -> Result<Reader, KafkaError> {
+        let partition = partition as i32;
+        let all: BaseConsumer = config(settings)
+            .set("group.id", "fluxline-gather")
+            .set("isolation.level", "read_uncommitted")
+            .create()?;
+        let (first, end) = watermarks(all.client(), topic, partition)?;
         let consumer: BaseConsumer = config(settings)
             .set("group.id", "fluxline-gather")
             .set("enable.auto.commit", "false")
@@ -96,38 +106,52 @@ impl Reader {
             .set("queued.max.messages.kbytes", "2048")
             .set("fetch.message.max.bytes", "1048576")
             .create()?;
-        let partition = partition as i32;
         let mut times = TopicPartitionList::new();
         let from = Offset::Offset(began_ms.saturating_sub(BEFORE_COMMIT_MS).max(0));
         times.add_partition_offset(topic, partition, from)?;
-        let found = consumer.offsets_for_times(times, ANSWER_WITHIN)?;
+        // An open transaction of another run must not hide the records of this one.
+        let found = all.offsets_for_times(times, ANSWER_WITHIN)?;
         let found = found.find_partition(topic, partition).map(|its| its.offset());
+        let next = match found {
+            Some(Offset::Offset(offset)) => offset,
+            Some(Offset::End) => end, // all records are older
+            _ => first,
+        };
         let mut list = TopicPartitionList::new();
-        list.add_partition_offset(topic, partition, found.unwrap_or(Offset::Beginning))?;
+        list.add_partition_offset(topic, partition, Offset::Offset(next))?;
         consumer.assign(&list)?;
-        Ok(Reader { consumer, settings: settings.clone(), topic: topic.to_owned(), partition })
+        let (end, next) = (end.max(0) as u64, next.max(0) as u64);
+        Ok(Reader { consumer, topic: topic.to_owned(), partition, end, next })
     }
 
     /// Returns key and value of the next visible record; `None` at the end. Open transactions
     /// before the end are awaited.
-    fn next(&self) -> Result<Option<Pair>, GatherError> {
+    fn next(&mut self) -> Result<Option<Pair>, GatherError> {
         let wrong = |error: &KafkaError| unreadable(&self.topic, self.partition as u32, error);
-        let (began, mut at_end) = (Instant::now(), false);
-        while began.elapsed() < PATIENCE {
+        let began = Instant::now();
+        while self.next < self.end && began.elapsed() < PATIENCE {
             match self.consumer.poll(Duration::from_millis(200)) {
                 Some(Ok(message)) => {
+                    self.next = message.offset().max(0) as u64 + 1;
+                    if self.next > self.end {
+                        break;
+                    }
                     let key = message.key().unwrap_or_default().to_vec();
                     let value = message.payload().unwrap_or_default().to_vec();
                     return Ok(Some(Pair { key, value }));
                 }
-                Some(Err(KafkaError::PartitionEOF(_))) => at_end = true,
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    let place = position(&self.consumer, &self.topic, self.partition);
+                    let place = place.map_err(|error| wrong(&error))?;
+                    self.next = place.unwrap_or(self.next);
+                }
                 Some(Err(error)) if is_passing(&error) => {}
                 Some(Err(error)) => return Err(wrong(&error)),
                 None => {}
             }
-            if at_end && !self.has_hidden().map_err(|error| wrong(&error))? {
-                return Ok(None);
-            }
+        }
+        if self.next >= self.end {
+            return Ok(None);
         }
         Err(GatherError::Broker(format!(
             "partition {} of topic `{}` has given no record for {} s; check the broker",
@@ -135,16 +159,6 @@ impl Reader {
             self.topic,
             PATIENCE.as_secs()
         )))
-    }
-
-    /// Returns true when an open transaction hides records behind the last visible one.
-    fn has_hidden(&self) -> Result<bool, KafkaError> {
-        let all: BaseConsumer = config(&self.settings)
-            .set("group.id", "fluxline-gather")
-            .set("isolation.level", "read_uncommitted")
-            .create()?;
-        let visible = watermarks(self.consumer.client(), &self.topic, self.partition)?.1;
-        Ok(visible < watermarks(all.client(), &self.topic, self.partition)?.1)
     }
 }
 

@@ -140,6 +140,27 @@ impl Broker {
         producer.flush(Duration::from_secs(30)).expect("acknowledged");
     }
 
+    /// Puts copies of a record into a partition; a millisecond lies between them.
+    pub fn put_many(&self, topic: &str, partition: i32, value: &[u8], copies: u32) {
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &self.address).create().expect("it");
+        for _ in 0..copies {
+            let record: BaseRecord<'_, str, [u8]> =
+                BaseRecord::to(topic).partition(partition).payload(value);
+            producer.send(record).map_err(|(error, _)| error).expect("sent");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        producer.flush(Duration::from_secs(30)).expect("acknowledged");
+    }
+
+    /// Returns the offset behind the last record of a partition.
+    pub fn end(&self, topic: &str, partition: i32) -> u64 {
+        let client: BaseConsumer =
+            ClientConfig::new().set("bootstrap.servers", &self.address).create().expect("it");
+        let marks = client.fetch_watermarks(topic, partition, Duration::from_secs(30));
+        marks.expect("an answer").1 as u64
+    }
+
     /// Removes the records of a partition before `offset`, as retention does.
     pub fn delete_records(&self, topic: &str, partition: u32, offset: u64) {
         let mut before = TopicPartitionList::new();

@@ -27,6 +27,11 @@ pub trait Faults {
         Fate::Done
     }
 
+    /// Returns the offset at which the run begins.
+    fn beginning(&self) -> u64 {
+        0
+    }
+
     /// Changes what a new owner of a partition finds.
     fn of_claim(&mut self, _claim: &mut Claim) {}
 }
@@ -49,6 +54,10 @@ fn with_fate(fate: Fate, write: impl FnOnce() -> Result<(), LogError>) -> Result
 impl<F: Faults> Log for WrappedLog<F> {
     fn partitions(&self) -> u32 {
         self.log.partitions()
+    }
+
+    fn beginning(&self, _partition: u32) -> u64 {
+        self.faults.beginning()
     }
 
     fn append(&mut self, partition: u32, bytes: &[u8]) -> Result<(), LogError> {

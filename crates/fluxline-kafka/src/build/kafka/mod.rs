@@ -27,7 +27,7 @@ use crate::client::{
 };
 use crate::cut::ContentType;
 use crate::lasting::Lasting;
-use crate::reading::{PartitionReader, read_to_end};
+use crate::reading::PartitionReader;
 use crate::settings::Settings;
 
 /// Records at the end of a partition among which checkpoints are looked for first.
@@ -219,17 +219,37 @@ impl KafkaLog {
 
     /// Reads the committed batches of this run in a partition, from batch `first` on. Their records
     /// are at offset `from` or behind it.
+    ///
+    /// Errors: [`LogError::CommitsGone`], [`LogError::Contradicts`], [`LogError::Away`].
     fn committed(&self, partition: u32, first: u64, from: u64) -> Result<Vec<Commit>, LogError> {
         let mut list = CommitList::new(self.run, partition).begin_at(first);
         let mut wrong = Ok(());
-        let begin = self.begins.commits.get(partition as usize).copied().unwrap_or(0);
-        read_to_end(&self.settings, &self.commits, partition, from.max(begin), |record| {
+        let from = from.max(self.commits_begin(partition));
+        let reader = PartitionReader::open(&self.settings, &self.commits, partition);
+        let reader = reader.map_err(|error| away(&error))?;
+        if reader.first > from {
+            let (topic, first) = (self.commits.clone(), reader.first);
+            return Err(LogError::CommitsGone { topic, partition, first });
+        }
+        let read = reader.read(from, |record| {
             if wrong.is_ok() {
                 wrong = list.take(record.key, record.value);
             }
-        })
-        .map_err(|error| away(&error))?;
+        });
+        read.map_err(|error| away(&error))?;
         wrong.map(|()| list.into_commits())
+    }
+
+    /// Returns the offset at which the run begins in a partition of commits.
+    fn commits_begin(&self, partition: u32) -> u64 {
+        self.begins.commits.get(partition as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns true for a checkpoint of this run: one of an earlier run with the same number needs
+    /// records before its beginning.
+    fn is_of_run(&self, head: &PieceHead) -> bool {
+        let PieceHead { partition, began, commits_from, .. } = *head;
+        began == self.beginning(partition) && commits_from >= self.commits_begin(partition)
     }
 
     /// Reads the newest two checkpoints of this run in a partition, the newest first. It reads the
@@ -295,7 +315,8 @@ impl Log for KafkaLog {
             .map_err(|error| of_transaction(partition, &error))?;
         // The builder before is fenced now: the lists of checkpoints and commits are complete.
         let found = self.checkpoints(partition).map_err(|error| away(&error))?;
-        let oldest = found.iter().map(|its| &its.head).min_by_key(|head| head.number);
+        let heads = found.iter().map(|its| &its.head).filter(|head| self.is_of_run(head));
+        let oldest = heads.min_by_key(|head| head.number);
         let (first, from) = oldest.map_or((0, 0), |head| (head.batch, head.commits_from));
         let committed = self.committed(partition, first, from)?;
         let epoch = self.owners.get(&partition).map_or(1, |owner| owner.epoch + 1);
@@ -334,6 +355,7 @@ impl Log for KafkaLog {
         let partition = claim.partition;
         let owner = self.owners.get_mut(&partition).filter(|owner| owner.epoch == claim.epoch);
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
+        let began = self.beginning(partition);
         let meaning = |error: KafkaError| of_transaction(partition, &error);
         // No transaction of this owner is open: its commits so far are before this offset.
         let marks = watermarks(owner.client(), &self.commits, partition as i32);
@@ -342,6 +364,7 @@ impl Log for KafkaLog {
             run: self.run,
             partition,
             number: owner.next_checkpoint(),
+            began,
             batch: checkpoint.batch,
             offset: checkpoint.offset,
             bytes: checkpoint.bytes.len() as u64,
