@@ -387,6 +387,39 @@ fn storm_in_files_gives_one_run_that_every_command_reads() {
 }
 
 #[test]
+fn events_that_a_topic_refused_cannot_be_gathered_from_the_folders_that_have_them() {
+    let weather = Weather { boards: 4, keys: 200, loss: 0.0, lives: false };
+    let packets = packets(&mut Draw::new(test_seed!(32)), weather);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let mut log = MemoryLog::new(1);
+    let plan =
+        RunPlan { run: RUN, name: "x".to_owned(), nodes: 1, partitions: 1, builder: config() };
+    let mut node = readout(0, 0, 1);
+    for packet in &packets {
+        assert!(node.take(0, Moment::from_ns(packet.at), &datagram(packet)));
+        node.hand_over(&mut log).expect("a log in memory");
+    }
+    node.finish(Moment::from_ns(packets[packets.len() - 1].at + MS));
+    node.hand_over(&mut log).expect("a log in memory");
+    let formats = vec![("counter".to_owned(), String::new())];
+    let mut output = RunFolders::new(scratch.path(), "builder-1", RUN, formats);
+    let mut worker = Worker::claim(&mut log, &plan, 0, "builder-1").expect("claimed");
+    while worker.step(&mut log, &mut output).expect("it works") == Step::Worked {}
+    // One event of each batch is larger than a record of the topic.
+    let mut commits = log.committed(0);
+    commits.iter_mut().for_each(|commit| commit.refused = 1);
+    let into = scratch.path().join("0001");
+    let gathered = gather(scratch.path(), &commits, &into).expect("the folders have all events");
+    assert_eq!((gathered.packets, gathered.refused), (packets.len() as u64, 0));
+    let run = RunReader::open(&into).expect("a run").folder().read_run().expect("run.json");
+    assert_eq!(run["status"], 0, "{run}");
+    // A batch that lacks the event differs from its commit.
+    commits[0].events += 1;
+    let said = gather(scratch.path(), &commits, &scratch.path().join("0002")).expect_err("less");
+    assert!(said.to_string().contains("differs from its commit (it has"), "{said}");
+}
+
+#[test]
 fn holes_foreign_records_and_other_partition_counts_are_named() {
     let mut log = MemoryLog::new(2);
     let (name, builder) = ("x".to_owned(), config());

@@ -301,6 +301,16 @@ fn an_abandoned_run_counts_as_complete() {
 }
 
 #[test]
+fn advice_on_events_larger_than_a_record_is_to_write_what_is_written_already() {
+    let mut ledger = run(test_seed!(68), 0, CALM).ledger();
+    ledger.committed.refused = 3;
+    let ClusterVerdict::LookNeeded(sentence) = ledger.verdict() else { panic!("complete") };
+    let advice = "3 events are larger than a record may be and are not in the topic of events: \
+                  gather the builders' folders, which have them where output = \"both\"";
+    assert!(sentence.contains(advice), "{sentence}");
+}
+
+#[test]
 fn a_paused_run_looks_like_a_running_one() {
     let mut observed = Sim::new(1, CALM, test_seed!(67)).observed();
     observed.paused = true;

@@ -63,7 +63,8 @@ impl ClusterLedger {
         if refused > 0 && !accepts(&self.accept, EVENTS_REFUSED) {
             reasons.push(format!(
                 "{refused} events are larger than a record may be and are not in the topic of \
-                 events; raise its max.message.bytes, or write output = \"both\""
+                 events: gather the builders' folders, which have them where output = \"both\"; for \
+                 later runs, raise max.message.bytes of the topic"
             ));
         }
         reasons.extend(self.source_reasons());

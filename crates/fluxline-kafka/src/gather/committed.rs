@@ -55,6 +55,10 @@ pub fn committed(
     let reader = LedgerReader::open(settings, cluster, Some(begin.run), PATIENCE).ok();
     let ledger = reader.and_then(|mut reader| reader.at_end(LAST_COUNTS).ok());
     commits.look = ledger.as_ref().and_then(look);
+    commits.look_of_folders = ledger.clone().and_then(|mut ledger| {
+        ledger.committed.refused = 0;
+        look(&ledger)
+    });
     let totals = ledger.map(|ledger| ledger.partition_totals());
     if let Some(run) = control.state().run(begin.run) {
         commits.about = about(run, totals.as_ref());

@@ -264,4 +264,8 @@ impl Feed for FolderFeed {
         let place = self.next.checked_sub(1).and_then(|last| self.batches.get(&last));
         place.map_or(String::new(), |place| place.part.reader.folder().path().display().to_string())
     }
+
+    fn lacks_refused(&self) -> bool {
+        false
+    }
 }

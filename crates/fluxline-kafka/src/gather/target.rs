@@ -182,7 +182,11 @@ impl Target {
 
 /// Returns the status and the sentence of run.json.
 fn verdict(commits: &RunCommits, gathered: &Gathered) -> (u8, Option<String>) {
-    if let Some((status, sentence)) = &commits.look {
+    let look = match gathered.refused {
+        0 => &commits.look_of_folders,
+        _ => &commits.look,
+    };
+    if let Some((status, sentence)) = look {
         return (*status, Some(sentence.clone()));
     }
     if commits.abandoned {

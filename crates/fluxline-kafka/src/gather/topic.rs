@@ -314,4 +314,8 @@ impl Feed for TopicFeed {
     fn place(&self) -> String {
         format!("topic `{}`", self.reader.topic)
     }
+
+    fn lacks_refused(&self) -> bool {
+        true
+    }
 }
