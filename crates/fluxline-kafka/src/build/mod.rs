@@ -30,6 +30,7 @@ pub mod node;
 mod packets;
 pub mod partition;
 mod refused;
+pub mod rounds;
 mod router;
 pub mod sink;
 mod sink_sums;
@@ -50,5 +51,6 @@ pub use partition::{
 pub use router::Router;
 pub use sink::{SinkOutput, SinkPlan};
 pub use sink_sums::SinkSums;
+pub use rounds::{Round, Rounds};
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

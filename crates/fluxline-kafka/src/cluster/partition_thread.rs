@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use fluxline_daq::record::SourceLine;
 use fluxline_run::filter::FilterPlan;
@@ -15,14 +14,11 @@ use super::block::PartitionBlock;
 use super::sink_task::{Marks, SinkTask};
 use crate::build::kafka::KafkaLog;
 use crate::build::{
-    AmendedSource, EventFilter, LogError, Outputs, RunFolders, RunPlan, Step, TopicConfig,
+    AmendedSource, EventFilter, LogError, Outputs, Rounds, RunFolders, RunPlan, Step, TopicConfig,
     TopicOutput, WorkError, Worker,
 };
 use crate::client::TopicError;
 use crate::settings::Settings;
-
-/// Time between two publications of counts.
-const PUBLISH_EVERY: Duration = Duration::from_millis(250);
 
 /// Everything that the builders of all partitions share.
 #[derive(Clone)]
@@ -211,7 +207,7 @@ fn build(
     };
     let (fragments, commits) = task.begins.clone();
     let mut log = log.begin_at(fragments, commits);
-    let mut output = match task.open_outputs(&mut log) {
+    let output = match task.open_outputs(&mut log) {
         Ok(output) => output,
         Err(TopicError::NoBroker { reason, .. }) => return Ok(Ended::Again(reason)),
         Err(error) => return Ok(Ended::Topic(error)),
@@ -221,41 +217,62 @@ fn build(
     worker.read_on_demand(&task.files);
     let (settings, cluster) = (&task.settings, &task.cluster);
     let open = |sink: &Arc<SinkTask>| Marks::open(sink, settings, cluster, partition);
-    let mut marks = match task.sink.as_ref().map(open) {
+    let marks = match task.sink.as_ref().map(open) {
         None => None,
         Some(Ok(marks)) => marks,
         Some(Err(TopicError::NoBroker { reason, .. })) => return Ok(Ended::Again(reason)),
         Some(Err(error)) => return Ok(Ended::Topic(error)),
     };
-    if let Some(marks) = &mut marks {
-        marks.send_start(&mut log)?;
+    let mut work = Work { partition, worker, log, output, marks, stop, shared };
+    let ended = work.run(task);
+    work.publish();
+    ended
+}
+
+/// The work on a claimed partition.
+struct Work<'a> {
+    partition: u32,
+    worker: Worker,
+    log: KafkaLog,
+    output: Outputs,
+    /// The marks of the run in the topic of `[sink.kafka]`.
+    marks: Option<Marks>,
+    stop: &'a AtomicBool,
+    shared: &'a Mutex<Shared>,
+}
+
+impl Work<'_> {
+    /// Builds until the run is over or the thread is asked to stop.
+    fn run(&mut self, task: &Task) -> Result<Ended, WorkError> {
+        if let Some(marks) = &mut self.marks {
+            marks.send_start(&mut self.log)?;
+        }
+        let (worker, mut rounds) = (&mut self.worker, Rounds::default());
+        while !self.stop.load(Ordering::Relaxed) {
+            let dead = || task.dead.get();
+            let round = rounds.step(worker, &mut self.log, &mut self.output, dead)?;
+            if round.step == Step::Over {
+                lock(self.shared).update(self.partition, worker);
+                let is_done = match &mut self.marks {
+                    Some(marks) => marks.send_stop(&mut self.log, self.stop)?,
+                    None => true,
+                };
+                let amended = worker.partition().amended();
+                return Ok(if is_done { Ended::Built(amended) } else { Ended::Left });
+            }
+            if round.is_look {
+                lock(self.shared).update(self.partition, worker);
+            }
+        }
+        match worker.commit(&mut self.log, &mut self.output) {
+            // Another builder has the partition already: it makes these batches.
+            Ok(()) | Err(WorkError::Log(LogError::Fenced { .. })) => Ok(Ended::Left),
+            Err(error) => Err(error),
+        }
     }
-    let publish = |worker: &mut Worker| lock(shared).update(partition, worker);
-    let mut published = Instant::now();
-    while !stop.load(Ordering::Relaxed) {
-        let step = worker.step(&mut log, &mut output).inspect_err(|_| publish(&mut worker))?;
-        if step == Step::Over {
-            publish(&mut worker);
-            let is_done = match &mut marks {
-                Some(marks) => marks.send_stop(&mut log, stop)?,
-                None => true,
-            };
-            let amended = worker.partition().amended();
-            return Ok(if is_done { Ended::Built(amended) } else { Ended::Left });
-        }
-        if step == Step::Idle {
-            worker.leave_out(&mut log, &task.dead.get())?;
-        }
-        if published.elapsed() >= PUBLISH_EVERY {
-            published = Instant::now();
-            publish(&mut worker);
-        }
-    }
-    let last = worker.commit(&mut log, &mut output);
-    publish(&mut worker);
-    match last {
-        // Another builder has the partition already: it makes these batches.
-        Ok(()) | Err(WorkError::Log(LogError::Fenced { .. })) => Ok(Ended::Left),
-        Err(error) => Err(error),
+
+    /// Shows the counts and notes of the worker to the other threads.
+    fn publish(&mut self) {
+        lock(self.shared).update(self.partition, &mut self.worker);
     }
 }
