@@ -71,7 +71,11 @@ fn record(draw: &mut Draw, state: &ControlState, incarnation: &mut u64) -> Contr
         6 => ControlRecord::Shot { run, shot: draw.below(100) },
         7 => ControlRecord::Note { run, text: "x".to_owned(), at_ns: draw.below(1000) },
         8 => ControlRecord::Finished { run, node, incarnation: its },
-        9 => ControlRecord::EndNode { run, node },
+        9 => {
+            let run_node = state.open_run().and_then(|run| run.readouts.get(&node));
+            let next = run_node.map(|its| its.start + 1);
+            ControlRecord::EndNode { run, node, start: next.filter(|_| draw.chance(0.8)) }
+        }
         10 => ControlRecord::Leave { incarnation: draw.below(*incarnation + 1) },
         _ => built(run, draw.below(4) as u32),
     }
@@ -191,6 +195,28 @@ fn a_run_begins_when_all_have_joined_and_ends_with_its_last_partition() {
         assert!(apply(&mut state, &built(1, partition)));
     }
     assert!(state.open_run().is_none() && state.members().next().is_none());
+}
+
+#[test]
+fn a_node_whose_end_records_were_lost_cannot_be_ended_again() {
+    let mut state = ControlState::default();
+    apply(&mut state, &ControlRecord::Join(join("r1", 1)));
+    apply(&mut state, &ControlRecord::Join(join("r2", 2)));
+    assert!(apply_begin(&mut state));
+    let node = || "r2".to_owned();
+    let finished = ControlRecord::Finished { run: 1, node: node(), incarnation: 2 };
+    assert!(apply(&mut state, &finished));
+    let end = |start: Option<u32>| ControlRecord::EndNode { run: 1, node: node(), start };
+    let start = |state: &ControlState| state.open_run().expect("a run").readouts["r2"].start;
+    assert!(!apply(&mut state, &end(None)) && start(&state) == 0, "an earlier version");
+    assert!(apply(&mut state, &end(Some(1))) && start(&state) == 1);
+    assert!(!apply(&mut state, &end(Some(1))) && start(&state) == 1, "a copy ends it once more");
+    assert!(apply(&mut state, &end(Some(2))) && start(&state) == 2);
+    // A node that reads out ends with any number: it may have been started again meanwhile.
+    let other = ControlRecord::EndNode { run: 1, node: "r1".to_owned(), start: Some(7) };
+    assert!(apply(&mut state, &other));
+    let run = state.open_run().expect("a run");
+    assert_eq!((run.readouts["r1"].start, run.readouts["r1"].ended), (1, true));
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn note(control: &mut ControlLog, run: u64, text: &str) -> Result<String, Comman
 }
 
 /// Ends a node, and writes its end records to every partition. It may be repeated: builders take
-/// the records once.
+/// the records of each start once.
 fn end_node(
     settings: &Settings,
     address: &ClusterAddress,
@@ -186,9 +186,14 @@ fn end_node(
         let sentence = format!("run {number} has no readout node `{node}`; it has {names}");
         return Err(CommandError::Refused(sentence));
     };
-    control.append(&ControlRecord::EndNode { run: number, node: node.to_owned() })?;
-    let readout = control.state().run(number).and_then(|run| run.readouts.get(node));
-    let start = readout.map_or(0, |its| its.start);
+    let start = Some(run.readouts.get(node).map_or(0, |its| its.start) + 1);
+    control.append(&ControlRecord::EndNode { run: number, node: node.to_owned(), start })?;
+    let run = control.state().open_run().filter(|run| run.number() == number);
+    let readout = run.and_then(|run| run.readouts.get(node)).filter(|its| its.ended);
+    let (Some(run), Some(readout)) = (run, readout) else {
+        return Err(CommandError::Refused(format!("run {number} has ended meanwhile")));
+    };
+    let start = readout.start;
     let mut log = KafkaLog::open(settings, &address.cluster, number)?;
     for partition in 0..log.partitions() {
         let head = RecordHead {

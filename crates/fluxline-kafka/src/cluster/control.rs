@@ -253,10 +253,11 @@ impl ControlState {
                 let its = readout.filter(|its| its.incarnation == incarnation && !its.ended);
                 its.map(|its| its.ended = true).is_some()
             }
-            ControlRecord::EndNode { run: number, node } if is_this(number) => {
-                let Some(readout) = run.readouts.get_mut(&node).filter(|its| !its.ended) else {
-                    return false;
-                };
+            ControlRecord::EndNode { run: number, node, start } if is_this(number) => {
+                // The end records of a node that has ended may be lost: builders take others only
+                // of a new start. A record that comes twice does not fit the second time.
+                let fits = |its: &&mut RunReadout| !its.ended || start == its.start.checked_add(1);
+                let Some(readout) = run.readouts.get_mut(&node).filter(fits) else { return false };
                 readout.start += 1;
                 readout.ended = true;
                 true

@@ -10,8 +10,8 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::control::ControlState;
 use super::record::ControlRecord;
-use crate::build::LogError;
 use crate::build::deliveries::Deliveries;
+use crate::build::LogError;
 use crate::client::{ANSWER_WITHIN, TopicError, ask_about, check_topic, config, wrong_settings};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
@@ -48,6 +48,8 @@ pub struct ControlLog {
     state: ControlState,
     /// The records that were there at the last look were read.
     at_end: bool,
+    /// The bytes of an own record that was not read yet.
+    awaited: Option<Vec<u8>>,
 }
 
 impl ControlLog {
@@ -79,7 +81,8 @@ impl ControlLog {
         let state = ControlState::default();
         let consumer = Lasting::new(consumer, settings, &topic);
         let producer = Lasting::new(producer, settings, &topic);
-        let mut log = ControlLog { topic, consumer, producer, state, at_end: false };
+        let (at_end, awaited) = (false, None);
+        let mut log = ControlLog { topic, consumer, producer, state, at_end, awaited };
         let limit = Instant::now() + ANSWERED_WITHIN;
         while !log.at_end {
             log.read(Duration::from_millis(100));
@@ -114,7 +117,9 @@ impl ControlLog {
                 Some(Ok(message)) => {
                     self.at_end = false;
                     let broker_ms = message.timestamp().to_millis().unwrap_or_default();
-                    self.state.apply(message.payload().unwrap_or_default(), broker_ms);
+                    let bytes = message.payload().unwrap_or_default();
+                    self.state.apply(bytes, broker_ms);
+                    self.awaited.take_if(|awaited| awaited == bytes);
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => {
                     self.at_end = true;
@@ -128,7 +133,8 @@ impl ControlLog {
         }
     }
 
-    /// Appends a record, waits until the brokers have it, and reads it.
+    /// Appends a record, waits until the brokers have it, and reads it: the state shows its effect
+    /// then.
     ///
     /// Errors: [`LogError::Away`]; the record may be there or not.
     pub fn append(&mut self, record: &ControlRecord) -> Result<(), LogError> {
@@ -143,10 +149,14 @@ impl ControlLog {
             let reason = refusal.map_or("no answer".to_owned(), |refusal| refusal.reason);
             return Err(LogError::Away(reason));
         }
-        // Its own record is behind the end that was read.
-        self.at_end = false;
+        // The client may have an end in its queue that lies before the record.
+        (self.at_end, self.awaited) = (false, Some(bytes));
         let limit = Instant::now() + ANSWERED_WITHIN;
-        while !self.at_end && Instant::now() < limit {
+        while self.awaited.is_some() {
+            if Instant::now() >= limit {
+                let reason = format!("topic `{}` does not show the request", self.topic);
+                return Err(LogError::Away(reason));
+            }
             self.read(Duration::from_millis(100));
         }
         Ok(())

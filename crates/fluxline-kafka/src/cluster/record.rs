@@ -88,6 +88,10 @@ pub enum ControlRecord {
         run: u64,
         /// The node.
         node: String,
+        /// The number of the start that has the end records: one above the last. `None` in records
+        /// of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        start: Option<u32>,
     },
     /// An operator abandons a run that cannot be built to its end.
     Abandon {
