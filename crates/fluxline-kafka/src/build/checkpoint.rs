@@ -169,6 +169,22 @@ impl Default for CheckpointPolicy {
     }
 }
 
+/// Most doublings of what must pass before the next checkpoint: 243 days of 20 s.
+const DOUBLINGS_MAX: u32 = 20;
+
+impl CheckpointPolicy {
+    /// Returns the rule after this many checkpoints that could not be saved, one after the other.
+    /// Each doubles what must pass before the next one, so that builders get on with the batches.
+    pub(super) fn put_off(self, failed: u32) -> CheckpointPolicy {
+        let times = 1 << failed.min(DOUBLINGS_MAX);
+        CheckpointPolicy {
+            bytes: self.bytes.saturating_mul(times),
+            times_its_size: self.times_its_size,
+            age: Span::from_ns(self.age.as_ns().saturating_mul(times)),
+        }
+    }
+}
+
 /// The progress of a builder since its last checkpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SinceCheckpoint {

@@ -127,6 +127,8 @@ pub struct Worker {
     digest: BatchDigest,
     policy: CheckpointPolicy,
     since: SinceCheckpoint,
+    /// Checkpoints that could not be saved, one after the other.
+    failed_saves: u32,
     group: CommitGroup,
     behind: Behind,
     /// The records about dead nodes that this builder wrote.
@@ -184,6 +186,7 @@ impl Worker {
             digest: BatchDigest::default(),
             policy: CheckpointPolicy::default(),
             since: SinceCheckpoint::default(),
+            failed_saves: 0,
             group: CommitGroup::default(),
             behind: Behind::default(),
             stated: BTreeMap::new(),
@@ -200,6 +203,20 @@ impl Worker {
     #[must_use]
     pub fn with_checkpoints(self, policy: CheckpointPolicy) -> Worker {
         Worker { policy, ..self }
+    }
+
+    /// Puts the next checkpoint off, because this many could not be saved before
+    /// ([`Worker::failed_saves`]).
+    #[must_use]
+    pub fn after_failed_saves(self, failed_saves: u32) -> Worker {
+        Worker { failed_saves, ..self }
+    }
+
+    /// Returns the number of checkpoints that could not be saved, one after the other. A builder
+    /// that claims the partition again begins with it.
+    #[must_use]
+    pub fn failed_saves(&self) -> u32 {
+        self.failed_saves
     }
 
     /// Records only the events that a filter keeps: the same one for all builders of the run.
@@ -326,6 +343,8 @@ impl Worker {
     }
 
     /// Saves a checkpoint behind a record when one is due, and at the end of the run.
+    ///
+    /// Errors: the log's. The claim may have ended then: the next one puts its first save off.
     fn save_when_due(
         &mut self,
         log: &mut impl Log,
@@ -334,11 +353,17 @@ impl Worker {
         has_batch: bool,
     ) -> Result<(), WorkError> {
         let mark = self.builder.now();
-        let is_due = self.since.is_due(self.policy, record_bytes, mark, has_batch);
+        let policy = self.policy.put_off(self.failed_saves);
+        let is_due = self.since.is_due(policy, record_bytes, mark, has_batch);
         // Batches that were committed before are behind an earlier checkpoint already.
         let is_new =
             self.claim.committed.last().is_none_or(|its| its.batch < self.builder.next_batch());
-        if !is_new || !(is_due || self.builder.is_ended()) {
+        if self.failed_saves > 0 && !is_new {
+            // New batches come first, then the next try.
+            self.since = SinceCheckpoint::begin(0, mark);
+        }
+        let is_last = self.builder.is_ended() && self.failed_saves == 0;
+        if !is_new || !(is_due || is_last) {
             return Ok(());
         }
         // The batches before a checkpoint are not made again.
@@ -356,7 +381,25 @@ impl Worker {
             return Ok(());
         };
         self.since = SinceCheckpoint::begin(checkpoint.bytes.len(), mark);
-        Ok(log.save(&self.claim, &checkpoint)?)
+        let saved = log.save(&self.claim, &checkpoint);
+        match &saved {
+            Ok(()) => self.failed_saves = 0,
+            Err(LogError::Fenced { .. }) => {}
+            Err(error) => self.note_failed_save(checkpoint.bytes.len(), error),
+        }
+        Ok(saved?)
+    }
+
+    fn note_failed_save(&mut self, bytes: usize, error: &LogError) {
+        self.failed_saves = self.failed_saves.saturating_add(1);
+        let wait = self.policy.put_off(self.failed_saves).age.as_ns() / 1_000_000_000;
+        self.notes.push(format!(
+            "partition {}: a checkpoint of {} MB was not saved: {error}; the builder claims the \
+             partition again, and saves the next one after {wait} s of the run; if that happens \
+             again, lower `bytes-max` in [events]",
+            self.claim.partition,
+            bytes.div_ceil(1_000_000)
+        ));
     }
 
     /// Returns the number of batches that are written and not yet committed.

@@ -12,7 +12,7 @@ use super::block::{BuilderBlock, NodeBlock, NodeState, PartitionBlock};
 use super::control::RunRecord;
 use super::group::Group;
 use super::ledger::ClusterLedger;
-use super::partition_thread::{DeadReadouts, Ended, PartitionThread, Task};
+use super::partition_thread::{DeadReadouts, Ended, FailedSaves, PartitionThread, Task};
 use super::record::ControlRecord;
 use super::session::{NodeError, NodeSetup, Session};
 use super::sink_task::SinkTask;
@@ -262,5 +262,6 @@ fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Resul
         sink,
         experiment: serde_json::to_value(experiment).unwrap_or_default(),
         dead: DeadReadouts::default(),
+        failed_saves: FailedSaves::default(),
     })
 }

@@ -1,6 +1,6 @@
 //! A thread that builds one partition for as long as this process has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +51,24 @@ pub struct Task {
     pub experiment: Value,
     /// The readout nodes that have died.
     pub dead: DeadReadouts,
+    /// The partitions whose checkpoints could not be saved.
+    pub failed_saves: FailedSaves,
+}
+
+/// Numbers of checkpoints that could not be saved one after the other, by partition; clones share
+/// them. A partition that is claimed again must not try the same save at the same place.
+#[derive(Clone, Debug, Default)]
+pub struct FailedSaves(Arc<Mutex<BTreeMap<u32, u32>>>);
+
+impl FailedSaves {
+    fn set(&self, partition: u32, failed: u32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(partition, failed);
+    }
+
+    fn get(&self, partition: u32) -> u32 {
+        let of = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        of.get(&partition).copied().unwrap_or(0)
+    }
 }
 
 /// The readout nodes that have died, by number; clones share them.
@@ -213,7 +231,8 @@ fn build(
         Err(error) => return Ok(Ended::Topic(error)),
     };
     let mut worker = Worker::claim(&mut log, &task.plan, partition, &task.builder)?
-        .with_filter(EventFilter::of(&task.filter));
+        .with_filter(EventFilter::of(&task.filter))
+        .after_failed_saves(task.failed_saves.get(partition));
     worker.read_on_demand(&task.files);
     let (settings, cluster) = (&task.settings, &task.cluster);
     let open = |sink: &Arc<SinkTask>| Marks::open(sink, settings, cluster, partition);
@@ -226,6 +245,7 @@ fn build(
     let mut work = Work { partition, worker, log, output, marks, stop, shared };
     let ended = work.run(task);
     work.publish();
+    task.failed_saves.set(partition, work.worker.failed_saves());
     ended
 }
 

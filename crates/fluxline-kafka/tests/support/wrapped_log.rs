@@ -22,9 +22,14 @@ pub trait Faults {
         Fate::Done
     }
 
-    /// Returns the fate of a commit or a checkpoint.
+    /// Returns the fate of a commit.
     fn of_commit(&mut self) -> Fate {
         Fate::Done
+    }
+
+    /// Returns the fate of a checkpoint.
+    fn of_save(&mut self, _checkpoint: &Checkpoint) -> Fate {
+        self.of_commit()
     }
 
     /// Returns the offset at which the run begins.
@@ -80,7 +85,8 @@ impl<F: Faults> Log for WrappedLog<F> {
     }
 
     fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
-        with_fate(self.faults.of_commit(), || self.log.save(claim, checkpoint))
+        let fate = self.faults.of_save(checkpoint);
+        with_fate(fate, || self.log.save(claim, checkpoint))
     }
 
     fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {

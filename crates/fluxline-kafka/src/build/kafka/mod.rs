@@ -10,9 +10,9 @@ mod owner;
 mod reader;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use owner::{Owner, of_transaction};
+use owner::{COMMIT_WITHIN, Owner, of_transaction};
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
 use reader::Readers;
@@ -245,8 +245,7 @@ impl KafkaLog {
         self.begins.commits.get(partition as usize).copied().unwrap_or(0)
     }
 
-    /// Returns true for a checkpoint of this run: one of an earlier run with the same number needs
-    /// records before its beginning.
+    /// Returns true for a checkpoint of this run, and not of an earlier one with the same number.
     fn is_of_run(&self, head: &PieceHead) -> bool {
         let PieceHead { partition, began, commits_from, .. } = *head;
         began == self.beginning(partition) && commits_from >= self.commits_begin(partition)
@@ -353,27 +352,35 @@ impl Log for KafkaLog {
 
     fn save(&mut self, claim: &Claim, checkpoint: &Checkpoint) -> Result<(), LogError> {
         let partition = claim.partition;
+        let began = self.beginning(partition);
         let owner = self.owners.get_mut(&partition).filter(|owner| owner.epoch == claim.epoch);
         let Some(owner) = owner else { return Err(LogError::Fenced { partition }) };
-        let began = self.beginning(partition);
-        let meaning = |error: KafkaError| of_transaction(partition, &error);
         // No transaction of this owner is open: its commits so far are before this offset.
         let marks = watermarks(owner.client(), &self.commits, partition as i32);
         let commits_from = marks.map_err(|error| away(&error))?.1.max(0) as u64;
         let head = PieceHead {
             run: self.run,
             partition,
-            number: owner.next_checkpoint(),
             began,
+            number: owner.next_checkpoint(),
             batch: checkpoint.batch,
             offset: checkpoint.offset,
             bytes: checkpoint.bytes.len() as u64,
             crc: crc_fast::crc32_iscsi(&checkpoint.bytes),
             commits_from,
         };
-        owner.begin().map_err(meaning)?;
-        owner.send_checkpoint(&self.checkpoints, &head, &checkpoint.bytes).map_err(meaning)?;
-        owner.commit().map_err(meaning)
+        let saving = Instant::now();
+        owner.save(&self.checkpoints, &head, &checkpoint.bytes).map_err(|error| {
+            // The brokers end a transaction that takes too long as they end that of a builder which
+            // was replaced.
+            match saving.elapsed() < COMMIT_WITHIN {
+                true => of_transaction(partition, &error),
+                false => LogError::Away(format!(
+                    "not sent within {} s: {error}",
+                    COMMIT_WITHIN.as_secs()
+                )),
+            }
+        })
     }
 
     fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError> {

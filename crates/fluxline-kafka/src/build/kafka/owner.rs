@@ -13,7 +13,7 @@ use crate::client::{config, is_fenced};
 use crate::settings::Settings;
 
 /// Time for a claim or a commit, during which the broker may be away.
-const COMMIT_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const COMMIT_WITHIN: Duration = Duration::from_secs(30);
 
 /// The right to commit in one partition.
 pub(super) struct Owner {
@@ -91,9 +91,19 @@ impl Owner {
         }
     }
 
+    /// Saves a checkpoint in one transaction.
+    ///
+    /// Errors: of the connection; or it took longer than a transaction may; or the partition has
+    /// another owner.
+    pub fn save(&mut self, topic: &str, head: &PieceHead, bytes: &[u8]) -> Result<(), KafkaError> {
+        self.begin()?;
+        self.send_checkpoint(topic, head, bytes)?;
+        self.commit()
+    }
+
     /// Sends the pieces of a checkpoint, then its head. Pieces of the one before it under the same
     /// keys that are left over are deleted.
-    pub fn send_checkpoint(
+    fn send_checkpoint(
         &mut self,
         topic: &str,
         head: &PieceHead,
