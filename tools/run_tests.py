@@ -42,6 +42,7 @@ ALONE = {
     "fluxline-cli/cluster_brokers": "as cluster",
     "fluxline-cli/cluster_choices": "as cluster",
     "fluxline-cli/cluster_links": "as cluster",
+    "fluxline-cli/cluster_partitions": "as cluster",
     "fluxline-cli/storm": "as cluster",
 }
 

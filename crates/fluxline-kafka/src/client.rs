@@ -14,6 +14,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 
+use crate::build::PartitionsChanged;
 use crate::cut::ContentType;
 use crate::settings::Settings;
 use crate::wait::block_on;
@@ -121,10 +122,31 @@ pub enum TopicError {
         /// The broker's message.
         reason: String,
     },
+    /// Topics of a cluster have different numbers of partitions.
+    #[error(
+        "topic `{topic}` has {found} partitions, and topic `{fragments}` has {needed}; give both \
+        the same number with `kafka-topics.sh --bootstrap-server {brokers} --alter --topic TOPIC \
+        --partitions NUMBER`, or choose another `name` below [cluster]"
+    )]
+    Unequal {
+        /// The topic.
+        topic: String,
+        /// Its number of partitions.
+        found: usize,
+        /// The topic of packets.
+        fragments: String,
+        /// Its number of partitions.
+        needed: usize,
+        /// The addresses.
+        brokers: String,
+    },
+    /// A topic got more partitions during a run.
+    #[error("{0}")]
+    PartitionsChanged(#[from] PartitionsChanged),
     /// A topic has another number of partitions than its cluster needs.
     #[error(
-        "topic `{topic}` has {found} partitions and needs {needed}; delete it, or choose another \
-        `name` below [cluster]"
+        "topic `{topic}` has {found} partitions and needs {needed}; choose another `name` below \
+        [cluster]"
     )]
     Partitions {
         /// The topic.

@@ -457,7 +457,8 @@ fn large_events_small_topics_forged_commits_and_changed_partitions_are_named() {
 
     broker.add_partitions("c.commits", PARTITIONS + 1);
     let said = KafkaLog::open(&built.settings, "c", RUN).err().expect("changed").to_string();
-    assert!(said.contains("has 2 partitions and topic `c.commits` has 3"), "{said}");
+    assert!(said.contains("changed from 2 to 3 during run 77: keys would change"), "{said}");
+    assert!(said.contains("`fluxline ctl … abandon 77` ends the run"), "{said}");
     let said = KafkaLog::open(&built.settings, "nothing", RUN).err().expect("none").to_string();
     assert!(said.contains("topic `nothing.fragments` does not exist"), "{said}");
     broker.create_topic("d.fragments", 1, &["min.insync.replicas=2"]);

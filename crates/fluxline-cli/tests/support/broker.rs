@@ -83,6 +83,13 @@ impl Broker {
         let to = ["tool", "topics", "--bootstrap-server", &address, "--create", "--topic", topic];
         broker_sh(&[&to[..], &["--partitions", &partitions]].concat());
     }
+
+    /// Gives a topic more partitions.
+    pub fn add_partitions(&self, topic: &str, partitions: u32) {
+        let (address, partitions) = (&self.address, partitions.to_string());
+        let to = ["tool", "topics", "--bootstrap-server", address, "--alter", "--topic", topic];
+        broker_sh(&[&to[..], &["--partitions", &partitions]].concat());
+    }
 }
 
 impl Drop for Broker {

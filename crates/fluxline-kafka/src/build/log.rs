@@ -48,16 +48,8 @@ pub enum LogError {
         first: u64,
     },
     /// The number of partitions is another one than at the beginning of the run.
-    #[error(
-        "the topic has {found} partitions, and the run began with {expected}: keys would \
-        change their builder; start a new run"
-    )]
-    PartitionsChanged {
-        /// The number at the beginning.
-        expected: u32,
-        /// The number now.
-        found: u32,
-    },
+    #[error("{0}")]
+    PartitionsChanged(#[from] PartitionsChanged),
     /// Two different commits of one batch are in the log.
     #[error(
         "partition {partition}: the log has two different commits of batch {batch}: another \
@@ -72,6 +64,22 @@ pub enum LogError {
     /// The log is away for now.
     #[error("the log cannot be reached ({0}); check the brokers")]
     Away(String),
+}
+
+/// Somebody gave a topic of the cluster more partitions during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the number of partitions changed from {expected} to {found} during run {run}: keys would \
+    change their builder; `fluxline ctl … abandon {run}` ends the run; later runs need the same \
+    number in all topics of the cluster, or another `name` below [cluster]"
+)]
+pub struct PartitionsChanged {
+    /// The run.
+    pub run: u64,
+    /// The number at the beginning.
+    pub expected: u32,
+    /// The number now.
+    pub found: u32,
 }
 
 /// A record as the log keeps it.

@@ -43,14 +43,17 @@ pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use filtered::{EventFilter, Filtered};
-pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Ready, RecordTopic, Stored};
+pub use log::{
+    Claim, Commit, EventRecord, Log, LogError, MemoryLog, PartitionsChanged, Ready, RecordTopic,
+    Stored,
+};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode};
 pub use partition::{
     Advance, BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts,
 };
+pub use rounds::{Round, Rounds};
 pub use router::Router;
 pub use sink::{SinkOutput, SinkPlan};
 pub use sink_sums::SinkSums;
-pub use rounds::{Round, Rounds};
 pub use topic::{Outputs, TopicConfig, TopicOutput};
 pub use worker::{Output, Published, RunPlan, Step, WorkError, Worker};

@@ -18,7 +18,7 @@ use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, Sinc
 use super::commit_group::CommitGroup;
 use super::entry::{RecordHead, RecordWriter};
 use super::filtered::EventFilter;
-use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, PartitionsChanged, Ready};
 use super::partition::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
 use super::refused::Refused;
 use super::sink_sums::SinkSums;
@@ -172,7 +172,8 @@ impl Worker {
     ) -> Result<Worker, WorkError> {
         let (expected, found) = (plan.partitions, log.partitions());
         if expected != found {
-            return Err(LogError::PartitionsChanged { expected, found }.into());
+            let run = plan.run;
+            return Err(LogError::from(PartitionsChanged { run, expected, found }).into());
         }
         let mut claim = log.claim(partition, name)?;
         let checkpoints = std::mem::take(&mut claim.checkpoints);

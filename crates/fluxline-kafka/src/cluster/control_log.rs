@@ -11,7 +11,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::control::ControlState;
 use super::record::ControlRecord;
 use crate::build::deliveries::Deliveries;
-use crate::build::LogError;
+use crate::build::{LogError, PartitionsChanged};
 use crate::client::{ANSWER_WITHIN, TopicError, ask_about, check_topic, config, wrong_settings};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
@@ -38,6 +38,19 @@ pub(super) fn name_clusters(settings: &Settings, cluster: &str, error: TopicErro
     names.truncate(NAMES_MAX);
     let found = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     TopicError::NoCluster { cluster: cluster.to_owned(), brokers: settings.brokers.clone(), found }
+}
+
+/// Returns the error of topics with different numbers of partitions as one that names the run during
+/// which somebody added some.
+pub(super) fn name_run(settings: &Settings, cluster: &str, error: TopicError) -> TopicError {
+    let TopicError::Unequal { found, needed, .. } = &error else { return error };
+    let found = (*found).max(*needed) as u32;
+    let Ok(control) = ControlLog::open(settings, cluster) else { return error };
+    let run = control.state().open_run().map(|run| (run.number(), run.partitions()));
+    match run.filter(|(_, expected)| *expected != found) {
+        Some((run, expected)) => PartitionsChanged { run, expected, found }.into(),
+        None => error,
+    }
 }
 
 /// The control topic of a cluster.

@@ -16,7 +16,7 @@ use super::session::{NodeError, NodeSetup, Session};
 use super::taker::{NodeTaker, SharedState, TakerState};
 use crate::build::deliveries::Refusal;
 use crate::build::kafka::KafkaLog;
-use crate::build::{Log, LogError, NodeConfig, ReadoutNode};
+use crate::build::{Log, LogError, NodeConfig, PartitionsChanged, ReadoutNode};
 
 /// Size at which a record is sent \[byte\].
 const RECORD_BYTES: usize = 512 << 10;
@@ -68,7 +68,8 @@ impl Part {
         let log = KafkaLog::open(&session.settings, &session.cluster.name, number)?;
         let (expected, found) = (run.partitions(), log.partitions());
         if expected != found {
-            return Err(LogError::PartitionsChanged { expected, found }.into());
+            let changed = PartitionsChanged { run: number, expected, found };
+            return Err(LogError::from(changed).into());
         }
         session.begin_clock();
         let start = run.readouts.get(&name).map_or(0, |readout| readout.start);

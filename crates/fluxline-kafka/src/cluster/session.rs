@@ -10,7 +10,7 @@ use fluxline_run::filter::FilterPlan;
 
 use super::block::{BLOCK_VERSION, NodeBlock, NodeState, Role};
 use super::control::{ControlState, JoinRefusal, RunRecord};
-use super::control_log::ControlLog;
+use super::control_log::{ControlLog, name_run};
 use super::digest::digest_of;
 use super::peers::Peers;
 use super::publish::LedgerWriter;
@@ -169,7 +169,9 @@ impl Session {
         let filter = FilterPlan::of(&experiment, &loaded)?;
         let filter = function.iter().fold(filter, |filter, function| function(filter));
         let settings = settings_of(&cluster)?;
-        let (partitions, made) = topics::prepare(&settings, &cluster)?;
+        let prepared = topics::prepare(&settings, &cluster);
+        let (partitions, made) =
+            prepared.map_err(|error| name_run(&settings, &cluster.name, error))?;
         if !made.is_empty() {
             say(&format!("made the topics {} with {partitions} partitions", made.join(", ")));
         }

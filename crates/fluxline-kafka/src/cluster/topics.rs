@@ -99,7 +99,9 @@ pub fn prepare(settings: &Settings, cluster: &Cluster) -> Result<(u32, Vec<Strin
         let needed = if topic.partitions == 1 { 1 } else { fragments.max(1) };
         let is_fragments = topic.part == "fragments";
         if found != needed && !is_fragments && (topic.part != "ledger" && topic.part != "control") {
-            return Err(TopicError::Partitions { topic: name, found, needed });
+            let (topic, fragments) = (name, cluster.topic("fragments"));
+            let brokers = settings.brokers.clone();
+            return Err(TopicError::Unequal { topic, found, fragments, needed, brokers });
         }
         if topic.part == "control" && found != 1 {
             return Err(TopicError::Partitions { topic: name, found, needed: 1 });

@@ -21,7 +21,9 @@ use super::checkpoint::Checkpoint;
 use super::checkpoint_records::{Found, Joiner, PieceHead};
 use super::commits::{CommitList, record_of};
 use super::deliveries::{Deliveries, Windowed};
-use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready, RecordTopic, Stored};
+use super::log::{
+    Claim, Commit, EventRecord, Log, LogError, PartitionsChanged, Ready, RecordTopic, Stored,
+};
 use crate::client::{
     TopicError, check_topic, headers, producer_config, record_bytes_of, watermarks, wrong_settings,
 };
@@ -73,7 +75,8 @@ impl KafkaLog {
     /// Opens the log of a run on the topics `NAME.fragments`, `NAME.commits` and
     /// `NAME.checkpoints`.
     ///
-    /// Errors: [`TopicError`]; the topics must exist, with the same number of partitions.
+    /// Errors: [`TopicError`]; the topics must exist, with the same number of partitions
+    /// ([`TopicError::PartitionsChanged`]).
     pub fn open(settings: &Settings, name: &str, run: u64) -> Result<KafkaLog, TopicError> {
         let (records, commits) = (format!("{name}.fragments"), format!("{name}.commits"));
         let checkpoints = format!("{name}.checkpoints");
@@ -89,10 +92,10 @@ impl KafkaLog {
         for topic in [&commits, &checkpoints] {
             let found = check_topic(producer.client(), settings, topic)?;
             if found != partitions {
-                return Err(TopicError::Settings(format!(
-                    "topic `{records}` has {partitions} partitions and topic `{topic}` has \
-                     {found}; both need the same number"
-                )));
+                // The run began with the same number everywhere, and none is ever taken away.
+                let (expected, found) = (partitions.min(found), partitions.max(found));
+                let (expected, found) = (expected as u32, found as u32);
+                return Err(PartitionsChanged { run, expected, found }.into());
             }
         }
         Ok(KafkaLog {
