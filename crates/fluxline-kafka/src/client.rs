@@ -13,6 +13,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
+use rdkafka::types::RDKafkaConfRes;
 
 use crate::build::PartitionsChanged;
 use crate::cut::ContentType;
@@ -221,7 +222,23 @@ pub fn config_or(settings: &Settings, defaults: &[(&str, &str)]) -> ClientConfig
 
 /// Returns a client's error as wrong settings.
 pub fn wrong_settings(error: &KafkaError) -> TopicError {
-    TopicError::Settings(error.to_string())
+    TopicError::Settings(text_of(error))
+}
+
+/// Returns the text of an error, without the value of an option: it may be a password. The client
+/// library's own text has it.
+pub fn text_of(error: &KafkaError) -> String {
+    let KafkaError::ClientConfig(kind, reason, name, _) = error else { return error.to_string() };
+    if *kind == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
+        return format!("it has no option `{name}`");
+    }
+    // The reason may have the value, or a part of it.
+    match reason.contains("not supported in this build") {
+        true => format!(
+            "option `{name}` needs a program with TLS: build it with `--features kafka-tls`"
+        ),
+        false => format!("option `{name}` has a value that it does not take"),
+    }
 }
 
 /// Returns true when another producer of the same transactional name has begun.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{GatherError, RunCommits};
 use crate::build::commits::{CommitList, read_commit};
 use crate::build::{AmendedSource, LogError};
-use crate::client::{check_topic, config};
+use crate::client::{check_topic, config, text_of, wrong_settings};
 use crate::cluster::control::{ControlState, RunRecord};
 use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::{Begin, ControlRecord};
@@ -207,12 +207,13 @@ fn ended_run(state: &ControlState, cluster: &str, run: Option<u64>) -> Result<Be
 
 pub(super) fn unreadable(topic: &str, partition: u32, error: &KafkaError) -> GatherError {
     GatherError::Broker(format!(
-        "partition {partition} of topic `{topic}` cannot be read ({error})"
+        "partition {partition} of topic `{topic}` cannot be read ({})",
+        text_of(error)
     ))
 }
 
 pub(super) fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
-    let consumer: BaseConsumer = config(settings).create().map_err(|error| broker(&error))?;
+    let consumer: BaseConsumer = config(settings).create().map_err(|error| broker(&wrong_settings(&error)))?;
     let partitions = check_topic(consumer.client(), settings, topic);
     Ok(partitions.map_err(|error| broker(&error))? as u32)
 }

@@ -25,7 +25,8 @@ use super::log::{
     Claim, Commit, EventRecord, Log, LogError, PartitionsChanged, Ready, RecordTopic, Stored,
 };
 use crate::client::{
-    TopicError, check_topic, headers, producer_config, record_bytes_of, watermarks, wrong_settings,
+    TopicError, check_topic, headers, producer_config, record_bytes_of, text_of, watermarks,
+    wrong_settings,
 };
 use crate::cut::ContentType;
 use crate::lasting::Lasting;
@@ -273,7 +274,7 @@ impl KafkaLog {
 }
 
 fn away(error: &KafkaError) -> LogError {
-    LogError::Away(error.to_string())
+    LogError::Away(text_of(error))
 }
 
 impl Log for KafkaLog {
