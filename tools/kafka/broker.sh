@@ -7,6 +7,8 @@
 #   tools/kafka/broker.sh start FOLDER three
 #                                          three brokers, in FOLDER/1 to FOLDER/3; the first one is
 #                                          the controller, too
+#                                          Each of them takes further settings of the broker from
+#                                          FOLDER/more.properties, where that file exists
 #   tools/kafka/broker.sh address FOLDER   prints its address
 #   tools/kafka/broker.sh restart FOLDER   starts it again on its data and at its address
 #   tools/kafka/broker.sh pid FOLDER       prints its process id
@@ -102,6 +104,8 @@ broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 log.cleaner.dedupe.buffer.size=8388608
 PROPERTIES
+  # The last one of two settings counts.
+  [ ! -e "$folder/more.properties" ] || cat "$folder/more.properties" >>"$folder/server.properties"
 }
 
 # Makes a broker one of three; its own topics have three replicas, too.
@@ -265,10 +269,11 @@ tool() {
     console-consumer) class=org.apache.kafka.tools.consumer.ConsoleConsumer ;;
     topics) class=org.apache.kafka.tools.TopicCommand ;;
     configs) class=kafka.admin.ConfigCommand ;;
+    acls) class=org.apache.kafka.tools.AclCommand ;;
     groups) class=org.apache.kafka.tools.consumer.group.ConsumerGroupCommand ;;
     delete-records) class=org.apache.kafka.tools.DeleteRecordsCommand ;;
     *) fail "no tool \`$name\`: write producer-perf-test, consumer-perf-test, console-consumer, \
-topics, configs, groups or delete-records" ;;
+topics, configs, acls, groups or delete-records" ;;
   esac
   java_of "$class" "$@"
 }

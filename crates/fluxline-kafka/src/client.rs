@@ -174,6 +174,9 @@ pub enum TopicError {
         /// The options that it needs.
         needed: String,
     },
+    /// The brokers refuse the transactions of this user, or those of any user.
+    #[error("{0}")]
+    Transactions(String),
     /// The settings are wrong.
     #[error("the Kafka client refuses its settings ({0}); correct `settings` or the settings file")]
     Settings(String),
@@ -238,18 +241,6 @@ pub fn text_of(error: &KafkaError) -> String {
             "option `{name}` needs a program with TLS: build it with `--features kafka-tls`"
         ),
         false => format!("option `{name}` has a value that it does not take"),
-    }
-}
-
-/// Returns true when another producer of the same transactional name has begun.
-pub fn is_fenced(error: &KafkaError) -> bool {
-    match error.rdkafka_error_code() {
-        Some(
-            RDKafkaErrorCode::Fenced
-            | RDKafkaErrorCode::ProducerFenced
-            | RDKafkaErrorCode::InvalidProducerEpoch,
-        ) => true,
-        _ => matches!(error, KafkaError::Transaction(error) if error.is_fatal()),
     }
 }
 

@@ -33,6 +33,8 @@ pub mod ship;
 #[cfg(feature = "client")]
 pub mod sink;
 #[cfg(feature = "client")]
+mod transaction;
+#[cfg(feature = "client")]
 mod wait;
 #[cfg(any(feature = "client", test))]
 mod window;

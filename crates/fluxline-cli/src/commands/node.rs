@@ -220,7 +220,9 @@ mod report {
         let sentence = format!("{}.", error.to_string().trim_end_matches('.'));
         match error {
             NodeError::Run(error) => error.into(),
-            NodeError::Topic(_) | NodeError::Away(_) => Failure::link(sentence),
+            NodeError::Topic(_)
+            | NodeError::Away(_)
+            | NodeError::Build(WorkError::Log(LogError::Refused(_))) => Failure::link(sentence),
             NodeError::Build(WorkError::Output { .. }) => Failure::recording(sentence),
             NodeError::RecordsRefused { .. }
             | NodeError::GaveUp(_)

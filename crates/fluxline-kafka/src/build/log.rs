@@ -61,6 +61,9 @@ pub enum LogError {
         /// The batch.
         batch: u64,
     },
+    /// The brokers refuse every commit of this builder; the sentence has the remedy.
+    #[error("{0}")]
+    Refused(String),
     /// The log is away for now.
     #[error("the log cannot be reached ({0}); check the brokers")]
     Away(String),

@@ -213,7 +213,8 @@ pub(super) fn unreadable(topic: &str, partition: u32, error: &KafkaError) -> Gat
 }
 
 pub(super) fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
-    let consumer: BaseConsumer = config(settings).create().map_err(|error| broker(&wrong_settings(&error)))?;
+    let consumer: BaseConsumer =
+        config(settings).create().map_err(|error| broker(&wrong_settings(&error)))?;
     let partitions = check_topic(consumer.client(), settings, topic);
     Ok(partitions.map_err(|error| broker(&error))? as u32)
 }

@@ -12,12 +12,13 @@ use super::destination::Destination;
 use super::present::Present;
 use super::{ShipError, ShipReport};
 use crate::client::{
-    batch_bytes, check_topic, headers, is_fenced, producer_config, wrong_settings,
+    TopicError, batch_bytes, check_topic, headers, producer_config, wrong_settings,
 };
 use crate::cut::{ContentType, Cut, Cutter};
 use crate::ess::Schema;
 use crate::identity::{RecordId, RunMark};
 use crate::sink::message_bytes;
+use crate::transaction::{cause_of, is_fenced, refusal_of};
 
 /// Time without any progress after which shipping gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,6 +85,9 @@ impl Shipment {
     }
 
     fn failed(&self, error: &KafkaError) -> ShipError {
+        if let Some(sentence) = refusal_of(error) {
+            return TopicError::Transactions(sentence).into();
+        }
         match is_fenced(error) || self.is_taken_over(error) {
             true => ShipError::Fenced { run: self.run.clone() },
             false => self.unsent(&error.to_string()),
@@ -191,7 +195,7 @@ impl Shipment {
                     record = back;
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                Err((error, _)) => return Err(self.failed(&error)),
+                Err((error, _)) => return Err(self.failed(&cause_of(&self.producer, error))),
             }
         }
     }

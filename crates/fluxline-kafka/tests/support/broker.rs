@@ -67,7 +67,7 @@ pub struct Broker {
 
 impl Broker {
     pub fn start() -> Broker {
-        Broker::start_with("")
+        Broker::start_with("", "")
     }
 
     /// A broker for tests that neither stop nor pause it, and whose topics have names of their own.
@@ -83,12 +83,18 @@ impl Broker {
     /// A broker with TLS and the user daq, whose password is `secret`; `inner` is the address
     /// without.
     pub fn start_with_tls() -> Broker {
-        Broker::start_with("tls")
+        Broker::start_with("tls", "")
     }
 
-    fn start_with(security: &str) -> Broker {
+    /// A broker with further settings, as lines `NAME=VALUE`.
+    pub fn start_with_settings(settings: &str) -> Broker {
+        Broker::start_with("", settings)
+    }
+
+    fn start_with(security: &str, settings: &str) -> Broker {
         let alone = Alone::take();
         let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("more.properties"), settings).expect("written");
         let path = folder.path().display().to_string();
         let arguments: Vec<&str> =
             ["start", &path, security].into_iter().filter(|it| !it.is_empty()).collect();
@@ -177,6 +183,14 @@ impl Broker {
         let more = NewPartitions::new(topic, partitions as usize);
         let added = block_on(self.admin().create_partitions([&more], &within()));
         added.expect("an answer").into_iter().for_each(|topic| drop(topic.expect("added")));
+    }
+
+    /// Gives every user these rights on resources, and no other: arguments of Kafka's tool.
+    pub fn allow_only(&self, operations: &[&str], resources: &[&str]) {
+        let mut arguments = vec!["tool", "acls", "--bootstrap-server", &self.address, "--add"];
+        arguments.extend(["--allow-principal", "User:*"]);
+        arguments.extend(operations.iter().flat_map(|of| ["--operation", of]));
+        broker_sh(&[&arguments, resources].concat());
     }
 
     /// Kills it as a power cut does; the data stays.

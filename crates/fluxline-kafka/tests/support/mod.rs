@@ -7,5 +7,7 @@ pub mod broker;
 pub mod built;
 pub mod cluster_world;
 pub mod ess;
+#[cfg(feature = "client")]
+pub mod runs;
 pub mod world;
 pub mod wrapped_log;

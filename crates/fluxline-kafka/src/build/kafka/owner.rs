@@ -9,11 +9,12 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use super::super::checkpoint_records::{PIECE_BYTES, PieceHead};
 use super::super::log::LogError;
 use super::away;
-use crate::client::{config, is_fenced};
+use crate::client::config;
 use crate::settings::Settings;
+use crate::transaction::{TRANSACTION_WITHIN, cause_of, is_fenced, refusal_of};
 
 /// Time for a claim or a commit, during which the broker may be away.
-pub(super) const COMMIT_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const COMMIT_WITHIN: Duration = TRANSACTION_WITHIN;
 
 /// The right to commit in one partition.
 pub(super) struct Owner {
@@ -37,7 +38,7 @@ impl Owner {
             .set("linger.ms", "0") // a commit waits for its records
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", "8000000")
-            .set("transaction.timeout.ms", COMMIT_WITHIN.as_millis().to_string())
+            .set("transaction.timeout.ms", TRANSACTION_WITHIN.as_millis().to_string())
             .create()?;
         producer.init_transactions(COMMIT_WITHIN)?;
         Ok(Owner { producer, epoch: 0, next: 0, pieces: [0; 2] })
@@ -86,7 +87,7 @@ impl Owner {
                     record = back;
                     self.producer.poll(Duration::from_millis(10));
                 }
-                Err((error, _)) => return Err(error),
+                Err((error, _)) => return Err(cause_of(&self.producer, error)),
             }
         }
     }
@@ -133,8 +134,9 @@ impl Owner {
 
 /// Returns the meaning of an error of a transaction.
 pub(super) fn of_transaction(partition: u32, error: &KafkaError) -> LogError {
-    match is_fenced(error) {
-        true => LogError::Fenced { partition },
-        false => away(error),
+    match refusal_of(error) {
+        _ if is_fenced(error) => LogError::Fenced { partition },
+        Some(sentence) => LogError::Refused(sentence),
+        None => away(error),
     }
 }
