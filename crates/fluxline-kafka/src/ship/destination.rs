@@ -64,7 +64,9 @@ impl Destination {
         let file = ship.settings_file.clone().or(text("settings-file").map(PathBuf::from));
         let options = serde_json::from_value(sink["settings"].clone()).unwrap_or_default();
         let settings = Settings::read(&brokers, &options, file.as_deref()).map_err(wrong)?;
-        if document["experiment"]["cluster"].is_object() && Some(&topic) == text("topic").as_ref() {
+        // A run without --node on one machine has the table [cluster], too.
+        let is_of_builders = document["gathered"].is_object() || document["partition"].is_object();
+        if is_of_builders && Some(&topic) == text("topic").as_ref() {
             return Err(ShipError::Run(format!(
                 "the builders sent the events of {run} to topic `{topic}` during the run; to send \
                  them to another topic, write --topic."
