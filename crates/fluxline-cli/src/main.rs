@@ -59,7 +59,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),
         Command::Gather(gather) => commands::gather::gather(&gather, json),
-        Command::Ship(ship) => commands::ship::ship(&ship, json).map(well),
+        Command::Ship(ship) => commands::ship::ship(&ship, json),
         Command::Format(FormatCommand::Check(check)) => commands::check::check(&check, json),
         Command::Format(FormatCommand::List) => commands::format::list(json).map(well),
         Command::Format(FormatCommand::Show(show)) => commands::format::show(&show, json).map(well),

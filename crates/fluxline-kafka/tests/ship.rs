@@ -4,11 +4,12 @@
 
 mod support;
 
-use fluxline_kafka::ship::ship;
+use std::path::{Path, PathBuf};
+
+use fluxline_daq::experiment::SinkSchema;
+use fluxline_kafka::ship::{ShipConfig, ShipError, ship};
 use support::broker::Broker;
 use support::runs::{record, to_topic};
-
-const TOPIC: &str = "lab.events";
 
 #[test]
 fn run_of_a_cluster_on_one_machine_is_shipped_to_its_own_topic() {
@@ -24,7 +25,7 @@ fn run_of_a_cluster_on_one_machine_is_shipped_to_its_own_topic() {
          [sink.kafka]\nbrokers = \"{address}\"\ntopic = \"{topic}\"\n"
     );
     record(&run, 100, &lines);
-    let again = ship(&fluxline_kafka::ship::ShipConfig { run: run.clone(), ..Default::default() });
+    let again = ship(&ShipConfig { run: run.clone(), ..ShipConfig::default() });
     let again = again.expect("the run without --node is shipped");
     assert!(again.present > 0 && again.sent == 0, "{again:?}");
 
@@ -36,4 +37,65 @@ fn run_of_a_cluster_on_one_machine_is_shipped_to_its_own_topic() {
     std::fs::write(&file, document.to_string()).expect("written");
     let said = ship(&to_topic(&run, address, topic)).expect_err("refused").to_string();
     assert!(said.contains("the builders sent the events of"), "{said}");
+}
+
+/// Returns the events files of a run, in order.
+fn event_files(run: &Path) -> Vec<PathBuf> {
+    let is_events = |path: &PathBuf| path.extension().is_some_and(|of| of == "arrows");
+    let entries = std::fs::read_dir(run).expect("a folder").flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_events).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn damaged_run_sends_its_readable_part_and_says_what_is_missing() {
+    let broker = Broker::shared();
+    let topic = "damaged.events";
+    broker.create_topic(topic, 1, &[]);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let run = scratch.path().join("0001");
+    record(&run, 300, "");
+    let to = to_topic(&run, &broker.address, topic);
+    let file = event_files(&run).pop().expect("an events file");
+    let whole = std::fs::read(&file).expect("readable");
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0x55);
+    std::fs::write(&file, damaged).expect("written");
+    let first = ship(&to).expect("the readable part is sent");
+    assert!(first.sent > 0 && !first.integrity.is_sound(), "{first:?}");
+    assert!(first.integrity.missing.events > 0, "{first:?}");
+
+    // With the files from a copy, the rest follows.
+    std::fs::write(&file, whole).expect("written");
+    let rest = ship(&to).expect("shipped");
+    assert!(rest.sent > 0 && rest.present == first.sent, "{rest:?}");
+    assert!(rest.integrity.is_sound(), "{rest:?}");
+}
+
+#[test]
+fn messages_of_a_run_without_its_sources_or_descriptions_are_refused() {
+    let broker = Broker::shared();
+    let topic = "sourceless";
+    broker.create_topic(topic, 1, &[]);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let run = scratch.path().join("0001");
+    record(&run, 100, "");
+    let arrow = to_topic(&run, &broker.address, topic);
+    let ess = ShipConfig { schema: Some(SinkSchema::Ess), ..arrow.clone() };
+    let sources = run.join("sources.jsonl");
+    let lines = std::fs::read(&sources).expect("sources");
+    std::fs::write(&sources, "").expect("written");
+    let error = ship(&ess).expect_err("no source");
+    assert!(matches!(&error, ShipError::Files(said) if said.contains("sources.jsonl")), "{error}");
+    std::fs::write(&sources, lines).expect("written");
+
+    std::fs::rename(run.join("formats"), scratch.path().join("formats")).expect("moved");
+    for config in [ess, arrow] {
+        let error = ship(&config).expect_err("no descriptions");
+        let is_named = matches!(&error, ShipError::Files(said) if said.contains("formats"));
+        assert!(is_named, "{error:?}");
+    }
+    assert!(broker.records(topic).is_empty(), "nothing was sent");
 }

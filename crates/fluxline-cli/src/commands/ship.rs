@@ -1,11 +1,11 @@
 //! `fluxline ship`: sends the events of a run that its topic lacks.
 
-use crate::failure::Failure;
+use crate::failure::{Ending, Failure};
 use crate::run_arguments::ShipArguments;
 
 /// Ships a run, and prints what was sent and what was there before.
 #[cfg(feature = "kafka")]
-pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
+pub fn ship(arguments: &ShipArguments, json: bool) -> Result<Ending, Failure> {
     use fluxline_kafka::ship::{ShipConfig, ship};
 
     let report = ship(&ShipConfig {
@@ -16,15 +16,38 @@ pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
         schema: arguments.schema.map(Into::into),
     })
     .map_err(failure)?;
-    if json {
-        super::print_json(&serde_json::json!({
+    let failure = lacking(arguments, &report);
+    let status = crate::failure::status_of(failure.as_ref());
+    let sentence = failure.as_ref().map(|failure| failure.message.clone());
+    Ok(crate::failure::report(failure.as_ref(), json, || match json {
+        true => super::print_json(&serde_json::json!({
+            "status": status, "sentence": sentence,
             "run": report.run, "topic": report.topic, "present": report.present,
             "sent": report.sent, "sent_bytes": report.sent_bytes, "events": report.events,
             "too_large": report.too_large, "unmapped": report.unmapped,
             "foreign": report.foreign, "notes": report.notes,
-        }));
-        return Ok(());
-    }
+            "integrity": super::integrity::document(&report.integrity),
+        })),
+        false => print(arguments, &report),
+    }))
+}
+
+/// Returns the reason why the topic lacks events of the run.
+#[cfg(feature = "kafka")]
+fn lacking(
+    arguments: &ShipArguments,
+    report: &fluxline_kafka::ship::ShipReport,
+) -> Option<Failure> {
+    let sentence = report.integrity.sentence()?;
+    Some(Failure::files(format_args!(
+        "topic `{}` has only the readable part of {}: {sentence}",
+        report.topic,
+        arguments.run.display()
+    )))
+}
+
+#[cfg(feature = "kafka")]
+fn print(arguments: &ShipArguments, report: &fluxline_kafka::ship::ShipReport) {
     crate::say!(
         "{} as {} in topic {}: {} records sent with {} events, {} were there before.",
         arguments.run.display(),
@@ -34,6 +57,7 @@ pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
         report.events,
         report.present
     );
+    super::integrity::print_faults(&report.integrity);
     if report.too_large > 0 {
         crate::say!(
             "{} events are larger than a record may be and stay in the files only; raise \
@@ -48,7 +72,6 @@ pub fn ship(arguments: &ShipArguments, json: bool) -> Result<(), Failure> {
         );
     }
     report.notes.iter().for_each(|note| crate::say!("{note}."));
-    Ok(())
 }
 
 #[cfg(feature = "kafka")]
@@ -57,6 +80,7 @@ fn failure(error: fluxline_kafka::ship::ShipError) -> Failure {
 
     match error {
         ShipError::Run(sentence) => Failure::input(sentence),
+        ShipError::Files(sentence) => Failure::files(sentence),
         ShipError::Topic(error) => Failure::link(format_args!("{error}.")),
         error @ (ShipError::Unsent { .. } | ShipError::Fenced { .. }) => {
             Failure::failed(format_args!("{error}."))
@@ -66,7 +90,7 @@ fn failure(error: fluxline_kafka::ship::ShipError) -> Failure {
 
 /// Refuses: this program was built without Kafka.
 #[cfg(not(feature = "kafka"))]
-pub fn ship(arguments: &ShipArguments, _json: bool) -> Result<(), Failure> {
+pub fn ship(arguments: &ShipArguments, _json: bool) -> Result<Ending, Failure> {
     let ShipArguments { run, brokers, topic, settings_file, schema } = arguments;
     let _ = (brokers, topic, settings_file, schema);
     Err(Failure::failed(format_args!(

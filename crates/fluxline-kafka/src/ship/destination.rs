@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fluxline_daq::experiment::SinkSchema;
-use fluxline_daq::record::RunFolder;
+use fluxline_daq::record::{FolderError, ReadError, RunFolder, RunReader};
 use fluxline_packet::Description;
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ impl Destination {
         let run_id = run_id_of(document).ok_or_else(|| {
             ShipError::Run(format!("{run}/run.json does not state when the run began."))
         })?;
-        let formats = folder.formats().unwrap_or_default();
+        let formats = folder.formats().map_err(|error| unreadable(folder, &error))?;
         let of_run = serde_json::from_value(sink["schema"].clone()).unwrap_or_default();
         let schema = ship.schema.unwrap_or(of_run);
         if sink.is_object() && schema != of_run && Some(&topic) == text("topic").as_ref() {
@@ -108,13 +108,21 @@ impl Destination {
             return Ok((Cutter::Arrow(Box::new(pieces)), None));
         }
         let error = |text: &dyn std::fmt::Display| ShipError::Run(format!("{text}."));
-        let lines = folder.sources().map_err(|reason| error(&reason))?;
+        let lines = folder.sources().map_err(|error| unreadable(folder, &error))?;
+        if lines.is_empty() && has_packets(folder)? {
+            return Err(ShipError::Files(format!(
+                "{} has no source in sources.jsonl, so nobody knows how to read its packets; \
+                 restore the file from a copy.",
+                folder.path().display()
+            )));
+        }
         let mut formats = Formats::default();
         for line in &lines {
             if formats.of(line).is_some() {
                 continue;
             }
-            let text = folder.read_format(&line.format).map_err(|reason| error(&reason))?;
+            let text =
+                folder.read_format(&line.format).map_err(|error| unreadable(folder, &error))?;
             let file = format!("formats/{}.toml", line.format);
             let loaded = Description::load(&file, &text, &line.parameters);
             formats.add(loaded.map_err(|reason| error(&reason))?, &line.parameters);
@@ -127,4 +135,23 @@ impl Destination {
         lines.iter().for_each(|line| cutter.add_source(line));
         Ok((cutter, Some(messages)))
     }
+}
+
+fn unreadable(folder: &RunFolder, error: &FolderError) -> ShipError {
+    ShipError::Files(format!(
+        "the packet descriptions or the sources of {} cannot be read ({error}); nothing was sent.",
+        folder.path().display()
+    ))
+}
+
+/// Returns true when a batch of the run has packets.
+fn has_packets(folder: &RunFolder) -> Result<bool, ShipError> {
+    let error = |reason: &ReadError| ShipError::Run(format!("{reason}."));
+    let mut reader = RunReader::open(folder.path()).map_err(|reason| error(&reason))?;
+    while reader.report().packets == 0 {
+        if reader.next_batch().map_err(|reason| error(&reason))?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

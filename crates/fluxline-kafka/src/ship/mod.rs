@@ -58,6 +58,8 @@ pub struct ShipReport {
     pub foreign: u64,
     /// Sentences on values that do not fit into the schema.
     pub notes: Vec<String>,
+    /// The files of the run, compared with run.json. The readable part of damaged files was sent.
+    pub integrity: Integrity,
 }
 
 /// The reason why a run could not be shipped.
@@ -66,6 +68,9 @@ pub enum ShipError {
     /// The run or its run.json cannot be used.
     #[error("{0}")]
     Run(String),
+    /// Files of the run that every record needs are missing or damaged: nothing was sent.
+    #[error("{0}")]
+    Files(String),
     /// The topic cannot be used.
     #[error("{0}.")]
     Topic(#[from] TopicError),
@@ -91,8 +96,9 @@ pub enum ShipError {
 
 /// Sends the records that the topic lacks.
 ///
-/// Returns when the broker has acknowledged all of them. Errors: [`ShipError`]; what was
-/// acknowledged before stays, and another call sends the rest. Memory: the identities of the run's
+/// Returns when the broker has acknowledged all of them; of damaged files, those of the readable
+/// batches ([`ShipReport::integrity`]). Errors: [`ShipError`]; what was acknowledged before stays,
+/// and another call sends the rest. Memory: the identities of the run's
 /// records in the topic, 12 bytes each, and one batch. Cost: one read of the topic from a day
 /// before the run on.
 pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
@@ -130,6 +136,7 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
         shipment.mark(&to, &present, RunMark::Stop, messages.stop(ended_ns))?;
     }
     let mut report = shipment.report;
+    report.integrity = Integrity::of(&folder, reader.report());
     report.notes =
         cutter.take_misfits().iter().map(|(name, count)| misfit_note(name, *count)).collect();
     Ok(report)
