@@ -10,9 +10,12 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use crate::client::{consumer_config, watermarks};
 use crate::settings::Settings;
+use crate::transaction::TRANSACTION_WITHIN;
 
-/// Time without any record after which reading gives up; longer than a transaction may stay open.
-const PATIENCE: Duration = Duration::from_secs(35);
+/// Time without any record after which reading gives up. A transaction of a killed program stays
+/// open for [`TRANSACTION_WITHIN`], and until the brokers look for it: every 10 s
+/// (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+const PATIENCE: Duration = TRANSACTION_WITHIN.saturating_add(Duration::from_secs(15));
 /// Wait for a record.
 const POLL: Duration = Duration::from_millis(200);
 /// Pause between two looks at the end of the decided records.

@@ -5,9 +5,12 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fluxline_daq::experiment::SinkSchema;
 use fluxline_kafka::ship::{ShipConfig, ShipError, ship};
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use support::broker::Broker;
 use support::runs::{record, to_topic};
 
@@ -98,4 +101,50 @@ fn messages_of_a_run_without_its_sources_or_descriptions_are_refused() {
         assert!(is_named, "{error:?}");
     }
     assert!(broker.records(topic).is_empty(), "nothing was sent");
+}
+
+/// Puts a record into a topic by a transaction that stays open for this time: its producer dies.
+fn leave_open(broker: &Broker, topic: &str, time: Duration) {
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", &broker.address)
+        .set("transactional.id", format!("killed-{topic}"))
+        .set("transaction.timeout.ms", time.as_millis().to_string())
+        .set("message.timeout.ms", "1000")
+        .create()
+        .expect("a producer");
+    producer.init_transactions(Duration::from_secs(30)).expect("a name");
+    producer.begin_transaction().expect("begun");
+    let record: BaseRecord<'_, str, str> = BaseRecord::to(topic).key("foreign").payload("x");
+    producer.send(record).map_err(|(error, _)| error).expect("sent");
+    producer.flush(Duration::from_secs(30)).expect("acknowledged");
+}
+
+#[test]
+fn open_transaction_of_a_killed_program_doubles_no_record_and_delays_only() {
+    // Transactions of `ship` end within the time that it waits for those of others.
+    let broker = Broker::start_with_settings("transaction.max.timeout.ms=30000\n");
+    let topic = "open.events";
+    broker.create_topic(topic, 1, &[]);
+    leave_open(&broker, topic, Duration::from_secs(5));
+    let scratch = tempfile::tempdir().expect("a folder");
+    let run = scratch.path().join("0001");
+    let address = &broker.address;
+    let sink = format!("[sink.kafka]\nbrokers = \"{address}\"\ntopic = \"{topic}\"\n");
+    let report = record(&run, 200, &sink);
+    let its = report.ledger.sink.expect("a sink");
+    assert_eq!((its.offered, its.acked), (800, 800), "{:?}", report.notes);
+    let again = ship(&ShipConfig { run: run.clone(), ..ShipConfig::default() }).expect("shipped");
+    assert_eq!((again.sent, again.present), (0, its.records_acked), "{again:?}");
+
+    // A broker that dies meanwhile is no fault of the run.
+    leave_open(&broker, topic, Duration::from_secs(30));
+    let error = std::thread::scope(|scope| {
+        let shipping = scope.spawn(|| ship(&to_topic(&run, address, topic)));
+        std::thread::sleep(Duration::from_secs(4));
+        broker.kill();
+        shipping.join().expect("no panic").expect_err("nobody answers")
+    });
+    assert!(matches!(error, ShipError::Unread { .. }), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("nothing was sent") && said.contains("try again in a minute"), "{said}");
 }

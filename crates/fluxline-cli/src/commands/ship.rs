@@ -81,7 +81,9 @@ fn failure(error: fluxline_kafka::ship::ShipError) -> Failure {
     match error {
         ShipError::Run(sentence) => Failure::input(sentence),
         ShipError::Files(sentence) => Failure::files(sentence),
-        ShipError::Topic(error) => Failure::link(format_args!("{error}.")),
+        error @ (ShipError::Topic(_) | ShipError::Unread { .. }) => {
+            Failure::link(format_args!("{}.", error.to_string().trim_end_matches('.')))
+        }
         error @ (ShipError::Unsent { .. } | ShipError::Fenced { .. }) => {
             Failure::failed(format_args!("{error}."))
         }

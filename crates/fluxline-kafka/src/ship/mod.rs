@@ -74,6 +74,20 @@ pub enum ShipError {
     /// The topic cannot be used.
     #[error("{0}.")]
     Topic(#[from] TopicError),
+    /// The records in the topic cannot be read.
+    #[error(
+        "partition {partition} of topic `{topic}` cannot be read ({reason}); nothing was sent: \
+        check that the brokers run, and try again in a minute, when the transactions of killed \
+        programs have ended"
+    )]
+    Unread {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: u32,
+        /// The reason.
+        reason: String,
+    },
     /// Another shipment of the run began.
     #[error("another `fluxline ship` of {} began and sends the rest; this one has stopped, and \
         nothing is sent twice", .run.display())]

@@ -9,7 +9,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::ShipError;
 use super::destination::Destination;
-use crate::client::{ANSWER_WITHIN, check_topic, consumer_config, wrong_settings};
+use crate::client::{ANSWER_WITHIN, check_topic, consumer_config, text_of, wrong_settings};
 use crate::identity::{RecordId, RunMark};
 use crate::reading::read_to_end;
 
@@ -39,10 +39,8 @@ impl Present {
         let mut present = Present { records: HashSet::new(), marks: HashSet::new(), foreign: 0 };
         for partition in 0..partitions {
             present.read(&consumer, to, topic, partition as u32).map_err(|error| {
-                ShipError::Run(format!(
-                    "partition {partition} of topic `{topic}` cannot be read ({error}); nothing \
-                     was sent.",
-                ))
+                let (topic, reason) = (topic.to_owned(), text_of(&error));
+                ShipError::Unread { topic, partition: partition as u32, reason }
             })?;
         }
         Ok(present)

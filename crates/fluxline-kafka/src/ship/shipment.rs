@@ -1,7 +1,7 @@
 //! The sending of a run: each batch is a transaction under the run's name.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::RunReader;
@@ -18,10 +18,13 @@ use crate::cut::{ContentType, Cut, Cutter};
 use crate::ess::Schema;
 use crate::identity::{RecordId, RunMark};
 use crate::sink::message_bytes;
-use crate::transaction::{cause_of, is_fenced, refusal_of};
+use crate::transaction::{TRANSACTION_WITHIN, cause_of, is_fenced, refusal_of};
 
 /// Time without any progress after which shipping gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Age of a transaction after which the rest of its batch goes into another one. The brokers would
+/// end a transaction that takes [`TRANSACTION_WITHIN`].
+const BATCH_WITHIN: Duration = Duration::from_secs(10);
 
 /// Records on their way to a topic.
 pub struct Shipment {
@@ -34,10 +37,17 @@ pub struct Shipment {
 }
 
 /// Records of a transaction.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Open {
     records: u64,
     bytes: u64,
+    since: Instant,
+}
+
+impl Open {
+    fn new() -> Open {
+        Open { records: 0, bytes: 0, since: Instant::now() }
+    }
 }
 
 /// A record to be sent.
@@ -60,19 +70,20 @@ impl Shipment {
             .set("transactional.id", format!("fluxline-ship-{}-{}", to.topic, to.run_id))
             .set("queue.buffering.max.kbytes", "65536")
             .set("message.max.bytes", batch_bytes.to_string())
-            .set("message.timeout.ms", PATIENCE.as_millis().to_string())
+            .set("message.timeout.ms", TRANSACTION_WITHIN.as_millis().to_string())
+            .set("transaction.timeout.ms", TRANSACTION_WITHIN.as_millis().to_string())
             .create()
             .map_err(|error| wrong_settings(&error))?;
         check_topic(producer.client(), &to.settings, &to.topic)?;
         let (run, report) = (run.to_path_buf(), ShipReport::default());
-        let shipment = Shipment { producer, run, report, open: Open::default() };
+        let shipment = Shipment { producer, run, report, open: Open::new() };
         let began = shipment.producer.init_transactions(PATIENCE);
         began.map_err(|error| shipment.failed(&error))?;
         Ok(shipment)
     }
 
     fn begin(&mut self) -> Result<(), ShipError> {
-        self.open = Open::default();
+        self.open = Open::new();
         self.producer.begin_transaction().map_err(|error| self.failed(&error))
     }
 
@@ -87,6 +98,10 @@ impl Shipment {
     fn failed(&self, error: &KafkaError) -> ShipError {
         if let Some(sentence) = refusal_of(error) {
             return TopicError::Transactions(sentence).into();
+        }
+        if is_fenced(error) && self.open.since.elapsed() > TRANSACTION_WITHIN {
+            let seconds = TRANSACTION_WITHIN.as_secs();
+            return self.unsent(&format!("it took longer than {seconds} s, and was ended"));
         }
         match is_fenced(error) || self.is_taken_over(error) {
             true => ShipError::Fenced { run: self.run.clone() },
@@ -184,6 +199,10 @@ impl Shipment {
 
     /// Sends a record; waits while the client's memory is full.
     fn send(&mut self, of: ToSend<'_>) -> Result<(), ShipError> {
+        if self.open.records > 0 && self.open.since.elapsed() > BATCH_WITHIN {
+            self.commit()?;
+            self.begin()?;
+        }
         self.open.records += 1;
         self.open.bytes += of.bytes.len() as u64;
         let headers = headers(of.content, of.events);
