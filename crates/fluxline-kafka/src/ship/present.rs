@@ -31,8 +31,8 @@ impl Present {
     pub fn find(to: &Destination, topic: &str) -> Result<Present, ShipError> {
         let consumer: BaseConsumer = consumer_config(&to.settings)
             .set("group.id", "fluxline-ship")
-            .set("isolation.level", "read_committed")
-            .set("auto.offset.reset", "earliest")
+            // The offset of a time is looked for behind an open transaction, too.
+            .set("isolation.level", "read_uncommitted")
             .create()
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(consumer.client(), &to.settings, topic)?;
