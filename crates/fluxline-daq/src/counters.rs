@@ -215,6 +215,9 @@ fluxline_core::counters! {
             => "Add `[packet.ess]` to the packet description, if they should be sent.";
         misfits [Sum "value"] "Values that do not fit into the sink's schema; the files have them"
             => "The notes name them; correct the mapping under `[packet.ess]`.";
+        marks_lost [Sum "message"]
+            "Messages of the run's start or stop that the broker did not acknowledge"
+            => "`fluxline ship RUN` sends them.";
         records_acked [Sum "record"] "Records that the broker acknowledged" => "";
         bytes_acked [Sum "byte"] "Bytes of these records" => "";
     }

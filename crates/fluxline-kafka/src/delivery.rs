@@ -16,6 +16,8 @@ pub struct State {
     pub notes: Vec<String>,
     /// Values that did not fit into the schema, by name.
     pub misfits: BTreeMap<String, u64>,
+    /// Messages of start and stop on their way.
+    pub marks_waiting: u64,
     /// No broker could be reached since the last acknowledgement.
     pub all_down: bool,
 }

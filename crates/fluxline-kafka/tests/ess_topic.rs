@@ -151,6 +151,7 @@ fn a_broker_that_dies_gets_the_missing_messages_and_the_stop_by_ship() {
     });
     let notes = report.notes.join("\n");
     assert!(notes.contains("the message of the run's stop"), "{notes}");
+    assert!(report.ledger.sink.as_ref().is_some_and(|its| its.marks_lost > 0), "{notes}");
     broker.restart();
     let config = ShipConfig { run: folder.clone(), ..ShipConfig::default() };
     let shipped = ship(&config).expect("shipped");

@@ -148,3 +148,22 @@ fn open_transaction_of_a_killed_program_doubles_no_record_and_delays_only() {
     let said = error.to_string();
     assert!(said.contains("nothing was sent") && said.contains("try again in a minute"), "{said}");
 }
+
+#[test]
+fn refused_messages_of_start_and_stop_are_counted_and_the_run_ends_with_status_7() {
+    let broker = Broker::shared();
+    broker.create_topic("marks.events", 1, &[]);
+    broker.create_topic("marks.runs", 1, &["max.message.bytes=100"]);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let sink = format!(
+        "[sink.kafka]\nbrokers = \"{}\"\ntopic = \"marks.events\"\nschema = \"ess\"\n\
+         run-topic = \"marks.runs\"\n",
+        broker.address
+    );
+    let report = record(&scratch.path().join("0001"), 20, &sink);
+    let its = report.ledger.sink.clone().expect("a sink");
+    assert_eq!((its.offered, its.acked, its.marks_lost), (80, 80, 2), "{:?}", report.notes);
+    assert_eq!(report.verdict.status(), 7, "{:?}", report.verdict);
+    let headline = report.ledger.headline();
+    assert!(headline.contains("messages of start or stop lost 2"), "{headline}");
+}

@@ -111,25 +111,34 @@ impl Evidence<'_> {
         reasons
     }
 
-    /// Returns the reason to look at the sink: it did not acknowledge every event.
+    /// Returns the reason to look at the sink: it did not acknowledge every event, or a message of
+    /// the run's start or stop.
     fn sink_reason(&self) -> Option<String> {
-        let sink = self.ledger.sink.as_ref()?;
+        let sink = self.ledger.sink.as_ref().filter(|_| !self.accepts(NOT_ACKNOWLEDGED))?;
+        let mut reasons = Vec::new();
         let lacking = sink.offered.saturating_sub(sink.acked + sink.unmapped);
-        if lacking == 0 && sink.misfits == 0 || self.accepts(NOT_ACKNOWLEDGED) {
-            return None;
+        if lacking > 0 {
+            reasons.push(format!(
+                "the sink did not acknowledge {lacking} of {} events (refused {}, timed out {}, \
+                 left out {}): `fluxline ship RUN` sends them from the files",
+                sink.offered, sink.refused, sink.timed_out, sink.left_out
+            ));
         }
-        if lacking == 0 {
-            return Some(format!(
+        if sink.marks_lost > 0 {
+            let lost = sink.marks_lost;
+            reasons.push(format!(
+                "messages of the run's start or stop that the sink did not acknowledge: {lost}; \
+                 `fluxline ship RUN` sends them"
+            ));
+        }
+        if sink.misfits > 0 {
+            reasons.push(format!(
                 "{} values did not fit into the sink's schema: the files have them, the topic does \
                  not",
                 sink.misfits
             ));
         }
-        Some(format!(
-            "the sink did not acknowledge {lacking} of {} events (refused {}, timed out {}, left \
-             out {}): `fluxline ship RUN` sends them from the files",
-            sink.offered, sink.refused, sink.timed_out, sink.left_out
-        ))
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     fn accepts(&self, name: &str) -> bool {
@@ -225,6 +234,17 @@ mod tests {
         let said = look(&ledger, &[], &silence, none.clone()).unwrap();
         assert!(said.contains("did not acknowledge 3 of 9 events"), "{said}");
         assert!(said.contains("timed out 3") && said.contains("fluxline ship"), "{said}");
+        assert_eq!(look(&ledger, &["not_acknowledged"], &silence, none), None);
+    }
+
+    #[test]
+    fn lost_messages_of_start_or_stop_need_a_look_unless_it_is_accepted() {
+        let sink = SinkCounters { offered: 9, acked: 9, marks_lost: 1, ..SinkCounters::default() };
+        let ledger = Ledger { sink: Some(sink), ..Ledger::default() };
+        let (silence, none) = (Silence::default(), Expectation::Joined);
+        let said = look(&ledger, &[], &silence, none.clone()).unwrap();
+        assert!(said.contains("start or stop that the sink did not acknowledge: 1"), "{said}");
+        assert!(said.contains("`fluxline ship RUN` sends them"), "{said}");
         assert_eq!(look(&ledger, &["not_acknowledged"], &silence, none), None);
     }
 

@@ -248,6 +248,7 @@ fn sink_sentence(sink: &SinkCounters) -> String {
         ("left out", sink.left_out),
         ("without a mapping", sink.unmapped),
         ("values that do not fit", sink.misfits),
+        ("messages of start or stop lost", sink.marks_lost),
     ];
     let others = places.iter().filter(|place| place.1 > 0);
     let others: Vec<_> = others.map(|(name, count)| format!("{name} {count}")).collect();

@@ -90,14 +90,19 @@ impl FeederContext for Deliveries {
 fn settle(state: &mut State, sent: &Sent, fate: Fate) {
     match sent {
         Sent::Events { group, .. } => group.settle(state, fate),
-        Sent::Mark { name, .. } if fate != Fate::Acknowledged => state.note(mark_note(name)),
-        Sent::Mark { .. } => {}
+        Sent::Mark { name, .. } => {
+            state.marks_waiting = state.marks_waiting.saturating_sub(1);
+            if fate != Fate::Acknowledged {
+                lose_mark(state, name);
+            }
+        }
     }
 }
 
-/// Returns a note on a message of start or stop that the topic lacks.
-pub(super) fn mark_note(name: &str) -> String {
-    format!(
+/// Counts a message of start or stop that the topic lacks.
+pub(super) fn lose_mark(state: &mut State, name: &str) {
+    state.counters.marks_lost += 1;
+    state.note(format!(
         "Kafka did not acknowledge the message of the run's {name}: `fluxline ship RUN` sends it"
-    )
+    ));
 }

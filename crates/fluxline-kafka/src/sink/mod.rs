@@ -22,7 +22,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::ThreadedProducer;
 
 pub use deliveries::Deliveries;
-use deliveries::mark_note;
+use deliveries::lose_mark;
 
 use crate::client::{
     TopicError, batch_bytes, check_topic, config, headers, producer_config, wrong_settings,
@@ -200,8 +200,12 @@ impl EventSink {
             headers: headers(ContentType::Ess(schema), 0),
             sent: Box::new(Sent::Mark { name: mark.as_str(), bytes: message.len() as u64 }),
         };
+        // The client's thread may report the fate before `send` returns.
+        lock(&self.state).marks_waiting += 1;
         if self.feeder.send(record).is_err() {
-            lock(&self.state).note(mark_note(mark.as_str()));
+            let mut state = lock(&self.state);
+            state.marks_waiting -= 1;
+            lose_mark(&mut state, mark.as_str());
         }
     }
 
@@ -312,12 +316,13 @@ impl BatchSink for EventSink {
             self.wait();
         }
         self.feeder.purge();
-        let mut state = lock(&self.state);
+        let state = &mut *lock(&self.state);
         for (name, count) in std::mem::take(&mut state.misfits) {
             state.note(misfit_note(&name, count));
         }
         let counters = &mut state.counters;
         counters.timed_out += std::mem::take(&mut counters.queued);
+        counters.marks_lost += std::mem::take(&mut state.marks_waiting);
         let to_send = counters.offered - counters.unmapped;
         let acked = counters.acked;
         if acked < to_send {
