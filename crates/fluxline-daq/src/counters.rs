@@ -205,8 +205,10 @@ fluxline_core::counters! {
         offered [Sum "event"] "Events handed to the sink" => "";
         acked [Sum "event"] "Events that the broker acknowledged" => "";
         queued [Sum "event"] "Events that wait for the broker's acknowledgement" => "";
-        refused [Sum "event"] "Events that the broker refused, or that are too large for a record"
+        refused [Sum "event"] "Events that the broker refused"
             => "The notes have the reason; then `fluxline ship RUN` sends them from the files.";
+        too_large [Sum "event"] "Events larger than a record may be; they are in the files only"
+            => "Raise `record-bytes` under `[sink.kafka]` for the next run.";
         timed_out [Sum "event"] "Events that the broker did not acknowledge in time"
             => "Look at the broker and the network; `fluxline ship RUN` sends them from the files.";
         left_out [Sum "event"] "Events left out because the sink's memory was full"

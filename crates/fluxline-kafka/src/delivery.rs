@@ -18,6 +18,8 @@ pub struct State {
     pub misfits: BTreeMap<String, u64>,
     /// Messages of start and stop on their way.
     pub marks_waiting: u64,
+    /// The place of events that the topic lacks.
+    pub rest: Rest,
     /// No broker could be reached since the last acknowledgement.
     pub all_down: bool,
 }
@@ -29,6 +31,26 @@ impl State {
         const NOTES_MAX: usize = 16;
         if self.notes.len() < NOTES_MAX && !self.notes.contains(&text) {
             self.notes.push(text);
+        }
+    }
+}
+
+/// The place of events that the topic lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// The files of the run, from which `fluxline ship` sends them.
+    #[default]
+    InFiles,
+    /// None: the run has no files.
+    Lost,
+}
+
+impl Rest {
+    /// Returns the rest's future, for a note while the run goes on.
+    pub fn words(self) -> &'static str {
+        match self {
+            Rest::InFiles => "the run goes on, and `fluxline ship` sends the rest later",
+            Rest::Lost => "the run goes on, and the rest is lost, since the run has no files",
         }
     }
 }

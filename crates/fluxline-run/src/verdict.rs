@@ -115,20 +115,28 @@ impl Evidence<'_> {
     /// the run's start or stop.
     fn sink_reason(&self) -> Option<String> {
         let sink = self.ledger.sink.as_ref().filter(|_| !self.accepts(NOT_ACKNOWLEDGED))?;
+        let total = self.ledger.source_totals();
+        let has_no_files = total.recorded == 0 && total.not_recorded > 0;
         let mut reasons = Vec::new();
         let lacking = sink.offered.saturating_sub(sink.acked + sink.unmapped);
         if lacking > 0 {
+            let advice = match lacking.saturating_sub(sink.too_large) {
+                0 => "raise `record-bytes` under [sink.kafka] for the next run".to_owned(),
+                _ if has_no_files => "the run has no files that have them".to_owned(),
+                count => format!("`fluxline ship RUN` sends {count} of them from the files"),
+            };
             reasons.push(format!(
-                "the sink did not acknowledge {lacking} of {} events (refused {}, timed out {}, \
-                 left out {}): `fluxline ship RUN` sends them from the files",
-                sink.offered, sink.refused, sink.timed_out, sink.left_out
+                "the sink did not acknowledge {lacking} of {} events (too large {}, refused {}, \
+                 timed out {}, left out {}): {advice}",
+                sink.offered, sink.too_large, sink.refused, sink.timed_out, sink.left_out
             ));
         }
         if sink.marks_lost > 0 {
             let lost = sink.marks_lost;
+            let advice = if has_no_files { "" } else { "; `fluxline ship RUN` sends them" };
             reasons.push(format!(
-                "messages of the run's start or stop that the sink did not acknowledge: {lost}; \
-                 `fluxline ship RUN` sends them"
+                "messages of the run's start or stop that the sink did not acknowledge: \
+                 {lost}{advice}"
             ));
         }
         if sink.misfits > 0 {
@@ -188,7 +196,9 @@ fn dropped(ledger: &Ledger, accept: &[String], of: Counted) -> Vec<Outcome> {
 #[cfg(test)]
 mod tests {
     use fluxline_daq::experiment::check_accept;
-    use fluxline_daq::ledger::{InputCounters, InputEntry, SinkCounters};
+    use fluxline_daq::ledger::{
+        InputCounters, InputEntry, SinkCounters, SourceCounters, SourceEntry,
+    };
 
     use super::*;
     use crate::silence::SilentSource;
@@ -235,6 +245,25 @@ mod tests {
         assert!(said.contains("did not acknowledge 3 of 9 events"), "{said}");
         assert!(said.contains("timed out 3") && said.contains("fluxline ship"), "{said}");
         assert_eq!(look(&ledger, &["not_acknowledged"], &silence, none), None);
+    }
+
+    #[test]
+    fn shipping_is_advised_only_for_events_that_it_can_send() {
+        let (silence, none) = (Silence::default(), Expectation::Joined);
+        let of = |timed_out: u64, too_large: u64, counters: SourceCounters| {
+            let offered = 9 + timed_out + too_large;
+            let sink =
+                SinkCounters { offered, acked: 9, timed_out, too_large, ..Default::default() };
+            let source = SourceEntry { counters, ..SourceEntry::default() };
+            let ledger = Ledger { sink: Some(sink), sources: vec![source], ..Ledger::default() };
+            look(&ledger, &[], &silence, none.clone()).unwrap()
+        };
+        let said = of(3, 2, SourceCounters { recorded: 14, ..SourceCounters::default() });
+        assert!(said.contains("`fluxline ship RUN` sends 3 of them"), "{said}");
+        let said = of(0, 2, SourceCounters { recorded: 11, ..SourceCounters::default() });
+        assert!(said.contains("raise `record-bytes`") && !said.contains("ship"), "{said}");
+        let said = of(3, 0, SourceCounters { not_recorded: 12, ..SourceCounters::default() });
+        assert!(said.contains("has no files") && !said.contains("ship"), "{said}");
     }
 
     #[test]

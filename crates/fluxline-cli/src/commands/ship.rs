@@ -25,25 +25,43 @@ pub fn ship(arguments: &ShipArguments, json: bool) -> Result<Ending, Failure> {
             "run": report.run, "topic": report.topic, "present": report.present,
             "sent": report.sent, "sent_bytes": report.sent_bytes, "events": report.events,
             "too_large": report.too_large, "unmapped": report.unmapped,
-            "foreign": report.foreign, "notes": report.notes,
+            "misfits": report.misfits, "foreign": report.foreign, "notes": report.notes,
             "integrity": super::integrity::document(&report.integrity),
         })),
         false => print(arguments, &report),
     }))
 }
 
-/// Returns the reason why the topic lacks events of the run.
+/// Returns the reason why the topic lacks data of the run.
 #[cfg(feature = "kafka")]
 fn lacking(
     arguments: &ShipArguments,
     report: &fluxline_kafka::ship::ShipReport,
 ) -> Option<Failure> {
-    let sentence = report.integrity.sentence()?;
-    Some(Failure::files(format_args!(
-        "topic `{}` has only the readable part of {}: {sentence}",
-        report.topic,
-        arguments.run.display()
-    )))
+    let (topic, run) = (&report.topic, arguments.run.display());
+    if let Some(sentence) = report.integrity.sentence() {
+        return Some(Failure::files(format_args!(
+            "topic `{topic}` has only the readable part of {run}: {sentence}"
+        )));
+    }
+    let mut reasons = Vec::new();
+    if report.too_large > 0 {
+        reasons.push(format!(
+            "{} events that are larger than a record may be (raise record-bytes under \
+             [sink.kafka] for the next run)",
+            report.too_large
+        ));
+    }
+    if report.misfits > 0 {
+        reasons.push(format!(
+            "{} values that do not fit into its schema (correct the mapping under [packet.ess])",
+            report.misfits
+        ));
+    }
+    (!reasons.is_empty()).then(|| {
+        let reasons = reasons.join(" and ");
+        Failure::look(format_args!("{run} is sent, and topic `{topic}` lacks {reasons}."))
+    })
 }
 
 #[cfg(feature = "kafka")]
@@ -58,13 +76,6 @@ fn print(arguments: &ShipArguments, report: &fluxline_kafka::ship::ShipReport) {
         report.present
     );
     super::integrity::print_faults(&report.integrity);
-    if report.too_large > 0 {
-        crate::say!(
-            "{} events are larger than a record may be and stay in the files only; raise \
-             record-bytes under [sink.kafka] for the next run.",
-            report.too_large
-        );
-    }
     if report.unmapped > 0 {
         crate::say!(
             "{} events have no value that the schema takes and stay in the files only.",

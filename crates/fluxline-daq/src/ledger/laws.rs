@@ -184,6 +184,7 @@ pub const LAWS: &[Law] = &[
             "sink.acked",
             "sink.queued",
             "sink.refused",
+            "sink.too_large",
             "sink.timed_out",
             "sink.left_out",
             "sink.unmapped",

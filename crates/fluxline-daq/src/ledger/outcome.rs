@@ -244,6 +244,7 @@ fn sink_sentence(sink: &SinkCounters) -> String {
     let places = [
         ("waiting", sink.queued),
         ("refused", sink.refused),
+        ("too large for a record", sink.too_large),
         ("timed out", sink.timed_out),
         ("left out", sink.left_out),
         ("without a mapping", sink.unmapped),

@@ -54,6 +54,8 @@ pub struct ShipReport {
     pub too_large: u64,
     /// Events without a value that the schema takes; they are in the files only.
     pub unmapped: u64,
+    /// Values that do not fit into the schema; they are in the files only.
+    pub misfits: u64,
     /// Records of other programs in the topic.
     pub foreign: u64,
     /// Sentences on values that do not fit into the schema.
@@ -151,7 +153,8 @@ pub fn ship(ship: &ShipConfig) -> Result<ShipReport, ShipError> {
     }
     let mut report = shipment.report;
     report.integrity = Integrity::of(&folder, reader.report());
-    report.notes =
-        cutter.take_misfits().iter().map(|(name, count)| misfit_note(name, *count)).collect();
+    let misfits = cutter.take_misfits();
+    report.misfits = misfits.iter().map(|of| of.1).sum();
+    report.notes = misfits.iter().map(|(name, count)| misfit_note(name, *count)).collect();
     Ok(report)
 }

@@ -7,7 +7,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 
-use crate::delivery::{Fate, Sent, State, lock};
+use crate::delivery::{Fate, Rest, Sent, State, lock};
 use crate::feeder::{FeederContext, NotSent, Queue};
 
 /// Takes the client's reports.
@@ -23,11 +23,8 @@ impl ClientContext for Deliveries {
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::AllBrokersDown) => {
                 state.all_down = true;
-                state.note(format!(
-                    "no Kafka broker answers at {}: recording goes on, and `fluxline ship` sends \
-                     the rest later",
-                    self.brokers
-                ));
+                let rest = state.rest.words();
+                state.note(format!("no Kafka broker answers at {}: {rest}", self.brokers));
             }
             // Each attempt to connect reports one; the run only needs to know that all are away.
             Some(RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::Resolve) => {}
@@ -102,7 +99,9 @@ fn settle(state: &mut State, sent: &Sent, fate: Fate) {
 /// Counts a message of start or stop that the topic lacks.
 pub(super) fn lose_mark(state: &mut State, name: &str) {
     state.counters.marks_lost += 1;
-    state.note(format!(
-        "Kafka did not acknowledge the message of the run's {name}: `fluxline ship RUN` sends it"
-    ));
+    let remedy = match state.rest {
+        Rest::InFiles => ": `fluxline ship RUN` sends it",
+        Rest::Lost => "",
+    };
+    state.note(format!("Kafka did not acknowledge the message of the run's {name}{remedy}"));
 }

@@ -28,7 +28,7 @@ use crate::client::{
     TopicError, batch_bytes, check_topic, config, headers, producer_config, wrong_settings,
 };
 use crate::cut::{ContentType, Cut, Cutter, misfit_note};
-use crate::delivery::{Fate, Group, Sent, State, lock};
+use crate::delivery::{Fate, Group, Rest, Sent, State, lock};
 use crate::ess::{Formats, RunMessages, Schema};
 use crate::feeder::{Feeder, Queue, Waiting};
 use crate::identity::{RecordId, RunMark, run_id};
@@ -53,6 +53,7 @@ pub fn open(experiment: &mut Experiment) -> Result<Option<Box<dyn BatchSink>>, E
         let format = formats::load(&source.format, &source.parameters)?;
         formats.add(format.description, &source.parameters);
     }
+    let rest = if experiment.record.enabled { Rest::InFiles } else { Rest::Lost };
     let Some(kafka) = &mut experiment.sink.kafka else { return Ok(None) };
     kafka.run_id.get_or_insert_with(new_run_id);
     let sink_error = |error: &dyn std::fmt::Display| Error::Link(format!("[sink.kafka]: {error}."));
@@ -62,11 +63,11 @@ pub fn open(experiment: &mut Experiment) -> Result<Option<Box<dyn BatchSink>>, E
                 formats.descriptions().iter().map(|of| of.name().to_owned()).collect();
             names.sort();
             names.dedup();
-            EventSink::open(kafka, &name, &names)
+            EventSink::arrow(kafka, &name, &names, rest)
         }
         SinkSchema::Ess => {
             formats.check().map_err(|text| InputError::new(format!("[sink.kafka]: {text}.")))?;
-            EventSink::open_ess(kafka, &name, formats)
+            EventSink::ess(kafka, &name, formats, rest)
         }
     };
     Ok(Some(Box::new(sink.map_err(|error| sink_error(&error))?)))
@@ -105,8 +106,17 @@ impl EventSink {
         run_name: &str,
         formats: &[String],
     ) -> Result<EventSink, TopicError> {
+        EventSink::arrow(kafka, run_name, formats, Rest::InFiles)
+    }
+
+    fn arrow(
+        kafka: &KafkaSink,
+        run_name: &str,
+        formats: &[String],
+        rest: Rest,
+    ) -> Result<EventSink, TopicError> {
         let pieces = Pieces::new(run_name, formats, kafka.record_bytes as usize);
-        EventSink::with(kafka, Cutter::Arrow(Box::new(pieces)))
+        EventSink::with(kafka, Cutter::Arrow(Box::new(pieces)), rest)
     }
 
     /// Opens a sink of messages in ESS schemas, for an experiment of this name.
@@ -115,20 +125,30 @@ impl EventSink {
         experiment: &str,
         formats: Formats,
     ) -> Result<EventSink, TopicError> {
+        EventSink::ess(kafka, experiment, formats, Rest::InFiles)
+    }
+
+    fn ess(
+        kafka: &KafkaSink,
+        experiment: &str,
+        formats: Formats,
+        rest: Rest,
+    ) -> Result<EventSink, TopicError> {
         let run = kafka.run_id.clone().unwrap_or_else(new_run_id);
         let messages = RunMessages::new(&run, experiment, &kafka.topic, formats.descriptions())
             .for_writer(&kafka.brokers, kafka.service_id.as_deref().unwrap_or_default());
         let topic = kafka.run_topic.as_ref().unwrap_or(&kafka.topic).as_str().into();
-        let mut sink = EventSink::with(kafka, Cutter::ess(formats, kafka.record_bytes as usize))?;
+        let cutter = Cutter::ess(formats, kafka.record_bytes as usize);
+        let mut sink = EventSink::with(kafka, cutter, rest)?;
         (sink.run, sink.marks) = (run, Some(Marks { messages, topic, began: false }));
         Ok(sink)
     }
 
-    fn with(kafka: &KafkaSink, cutter: Cutter) -> Result<EventSink, TopicError> {
+    fn with(kafka: &KafkaSink, cutter: Cutter, rest: Rest) -> Result<EventSink, TopicError> {
         let file = kafka.settings_file.as_deref();
         let settings = Settings::read(&kafka.brokers, &kafka.settings, file)
             .map_err(|text| TopicError::Settings(text.trim_end_matches('.').to_owned()))?;
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(State { rest, ..State::default() }));
         let probe: AdminClient<DefaultClientContext> =
             config(&settings).create().map_err(|error| wrong_settings(&error))?;
         let message_bytes = message_bytes(kafka.record_bytes) as usize;
@@ -138,9 +158,7 @@ impl EventSink {
         let (partitions, batch_bytes) = match checked {
             Ok(partitions) => (partitions[0], batch_bytes(&settings, &kafka.topic, message_bytes)),
             Err(error @ TopicError::NoBroker { .. }) => {
-                lock(&state).note(format!(
-                    "{error}; recording goes on, and `fluxline ship` sends the rest later"
-                ));
+                lock(&state).note(format!("{error}; {}", rest.words()));
                 (1, message_bytes)
             }
             Err(error) => return Err(error),
@@ -246,12 +264,12 @@ fn send(
     let mut shared = lock(state);
     let counters = &mut shared.counters;
     counters.offered += cut.events + cut.too_large + cut.unmapped;
-    counters.refused += cut.too_large;
+    counters.too_large += cut.too_large;
     counters.unmapped += cut.unmapped;
     if cut.too_large > 0 {
         shared.note(format!(
-            "an event of batch {number} is larger than a record of Kafka may be: it is in the \
-             files only; raise `record-bytes` under [sink.kafka]"
+            "an event of batch {number} is larger than a record of Kafka may be: the topic lacks \
+             it; raise `record-bytes` under [sink.kafka]"
         ));
     }
     if cut.records.is_empty() {
@@ -323,13 +341,16 @@ impl BatchSink for EventSink {
         let counters = &mut state.counters;
         counters.timed_out += std::mem::take(&mut counters.queued);
         counters.marks_lost += std::mem::take(&mut state.marks_waiting);
-        let to_send = counters.offered - counters.unmapped;
+        let to_send = counters.offered - counters.unmapped - counters.too_large;
         let acked = counters.acked;
         if acked < to_send {
+            let remedy = match state.rest {
+                Rest::InFiles => ": send them from the files with `fluxline ship RUN`",
+                Rest::Lost => "; the run has no files that have them",
+            };
+            let lacking = to_send - acked;
             state.note(format!(
-                "{} of {to_send} events were not acknowledged by Kafka: send them from the files \
-                 with `fluxline ship RUN`",
-                to_send - acked
+                "{lacking} of {to_send} events were not acknowledged by Kafka{remedy}"
             ));
         }
     }
