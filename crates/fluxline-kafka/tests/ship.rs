@@ -167,3 +167,18 @@ fn refused_messages_of_start_and_stop_are_counted_and_the_run_ends_with_status_7
     let headline = report.ledger.headline();
     assert!(headline.contains("messages of start or stop lost 2"), "{headline}");
 }
+
+#[test]
+fn records_that_the_topic_refuses_are_no_outage_of_the_broker() {
+    let broker = Broker::shared();
+    let topic = "small.events";
+    broker.create_topic(topic, 1, &["max.message.bytes=2000"]);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let run = scratch.path().join("0001");
+    record(&run, 100, "");
+    let error = ship(&to_topic(&run, &broker.address, topic)).expect_err("too large");
+    let said = error.to_string();
+    assert!(matches!(error, ShipError::Unsent { .. }), "{error:?}");
+    assert!(said.contains("raise its max.message.bytes"), "{said}");
+    assert!(!said.contains("when the broker is back"), "{said}");
+}

@@ -38,7 +38,11 @@ pub fn inspect(
     }
     let ledger = reader.ledger();
     let failure = verdict(&ledger);
-    Ok(failure::report(failure.as_ref(), json, || print(&ledger, failure.as_ref(), json)))
+    Ok(failure::report(failure.as_ref(), json, || match (json, arguments.watch) {
+        (false, _) => say!("{}", ledger.table()),
+        (true, true) => say!("{}", document(&ledger, failure.as_ref())), // one line, as before it
+        (true, false) => super::print_json(&document(&ledger, failure.as_ref())),
+    }))
 }
 
 /// Waits until each process that has not ended has published a block, or counts as dead.
@@ -104,13 +108,6 @@ fn document(ledger: &ClusterLedger, failure: Option<&Failure>) -> serde_json::Va
     document["status"] = failure::status_of(failure).into();
     document["sentence"] = failure.map(|failure| failure.message.clone()).into();
     document
-}
-
-fn print(ledger: &ClusterLedger, failure: Option<&Failure>, json: bool) {
-    if json {
-        return super::print_json(&document(ledger, failure));
-    }
-    say!("{}", ledger.table());
 }
 
 fn failure(error: LedgerError) -> Failure {

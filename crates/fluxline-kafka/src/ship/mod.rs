@@ -98,8 +98,8 @@ pub enum ShipError {
         run: PathBuf,
     },
     /// The broker went away, or refused records.
-    #[error("a batch with {unsent} records of {} was not acknowledged ({reason}); run the same \
-        command again when the broker is back: it sends the rest", .run.display())]
+    #[error("a batch with {unsent} records of {} was not acknowledged ({reason}); {advice}",
+        .run.display())]
     Unsent {
         /// The run.
         run: PathBuf,
@@ -107,6 +107,8 @@ pub enum ShipError {
         unsent: u64,
         /// The reason.
         reason: String,
+        /// The way to send the rest.
+        advice: &'static str,
     },
 }
 

@@ -101,11 +101,12 @@ impl Shipment {
         }
         if is_fenced(error) && self.open.since.elapsed() > TRANSACTION_WITHIN {
             let seconds = TRANSACTION_WITHIN.as_secs();
-            return self.unsent(&format!("it took longer than {seconds} s, and was ended"));
+            let reason = format!("it took longer than {seconds} s, and was ended");
+            return self.unsent(reason, AGAIN);
         }
         match is_fenced(error) || self.is_taken_over(error) {
             true => ShipError::Fenced { run: self.run.clone() },
-            false => self.unsent(&error.to_string()),
+            false => self.unsent(error.to_string(), advice_on(error.rdkafka_error_code())),
         }
     }
 
@@ -219,8 +220,28 @@ impl Shipment {
         }
     }
 
-    fn unsent(&self, reason: &str) -> ShipError {
-        let (run, reason) = (self.run.clone(), reason.to_owned());
-        ShipError::Unsent { run, unsent: self.open.records, reason }
+    fn unsent(&self, reason: String, advice: &'static str) -> ShipError {
+        ShipError::Unsent { run: self.run.clone(), unsent: self.open.records, reason, advice }
+    }
+}
+
+/// The advice where nothing is wrong with the records.
+const AGAIN: &str = "run the same command again when the broker is back: it sends the rest";
+
+/// Returns the way to send the rest after this error.
+fn advice_on(error: Option<RDKafkaErrorCode>) -> &'static str {
+    match error {
+        Some(RDKafkaErrorCode::MessageSizeTooLarge) => {
+            "the topic takes no record of this size: raise its max.message.bytes above \
+             `record-bytes`, and run the same command again: it sends the rest"
+        }
+        Some(RDKafkaErrorCode::InvalidRecord | RDKafkaErrorCode::PolicyViolation) => {
+            "the topic does not take such records: correct its options, and run the same command \
+             again: it sends the rest"
+        }
+        Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+            "the topic is gone: create it again, and run the same command again: it sends all"
+        }
+        _ => AGAIN,
     }
 }

@@ -1,11 +1,11 @@
-//! `fluxline ship` on a real broker: the status and the document of runs that the topic cannot take
-//! as a whole.
+//! Documents of commands on a real broker: `ship` of runs that the topic cannot take as a whole, and
+//! `inspect --watch` of a run that has ended.
 #![cfg(feature = "kafka")]
 
 #[path = "support/lab.rs"]
 mod lab;
 
-use lab::Lab;
+use lab::{Lab, well};
 use serde_json::Value;
 
 const SOURCE: &str = "[[source]]\nname = \"a\"\nformat = \"counter\"\n[source.emulator]\n\
@@ -64,4 +64,20 @@ fn run_that_the_topic_cannot_take_as_a_whole_has_a_status_and_a_sentence() {
     assert_eq!(status, Some(8), "{said}");
     assert!(said.contains("has only the readable part of plain"), "{said}");
     assert_eq!(document["status"], 8, "{document}");
+}
+
+#[test]
+fn last_document_of_a_watched_run_is_one_line_like_the_others() {
+    let lab =
+        Lab::new("", &format!("{SOURCE}[node.r1]\nsources = [\"a\"]\n[events]\nbuild = \"key\"\n"));
+    let builder = lab.node("builder", "b");
+    well(lab.node("r1", "x"));
+    well(builder);
+    let lines = lab.done(&["--json", "inspect", &lab.address(), "--watch"]);
+    let last = lines.lines().last().expect("a document");
+    let document: Value = serde_json::from_str(last).unwrap_or_else(|error| {
+        panic!("{error}: {lines}");
+    });
+    assert_eq!(document["status"], 0, "{document}");
+    assert_eq!(lines.lines().count(), 1, "the run has ended: {lines}");
 }
