@@ -384,7 +384,7 @@ pub struct RunArguments {
         "folder", "no_record", "parameters"
     ])]
     pub node: Option<String>,
-    /// The name of this builder among all builders; default: host and process id
+    /// The name of this process; default: host and process id. Two builders need different names
     #[arg(long, requires = "node")]
     pub id: Option<String>,
     /// The live page

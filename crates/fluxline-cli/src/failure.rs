@@ -16,6 +16,8 @@ use crate::{inform, output};
 pub enum FailureKind {
     /// Any other failure.
     Failed = 1,
+    /// The command line is wrong in a way that its parser does not see.
+    Usage = 2,
     /// An input file (experiment, description, capture, run) is wrong or absent.
     Input = 3,
     /// The run's ledger does not close.
@@ -34,7 +36,7 @@ pub enum FailureKind {
 const STATUSES: [(u8, &str); 9] = [
     (0, "done; after `run`: everything that this host received is in the files"),
     (FailureKind::Failed as u8, "failed"),
-    (2, "wrong command line"),
+    (FailureKind::Usage as u8, "wrong command line"),
     (FailureKind::Input as u8, "wrong input file"),
     (FailureKind::Ledger as u8, "the ledger does not close"),
     (FailureKind::Recording as u8, "recording stopped early"),
@@ -80,6 +82,11 @@ impl Failure {
             message.pop();
         }
         Failure { kind, message }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(message: impl fmt::Display) -> Failure {
+        Failure::new(FailureKind::Usage, message)
     }
 
     /// An input file is wrong.

@@ -72,6 +72,19 @@ fn options_that_would_do_nothing_are_errors() {
 }
 
 #[test]
+fn page_of_a_node_of_a_cluster_is_refused_and_the_sentence_names_what_shows_it() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = experiment(scratch.path());
+    for options in [&["--serve"][..], &["--serve", "127.0.0.1:0", "--armed"]] {
+        let arguments = [&["run", text(&file), "--node", "builder"], options].concat();
+        let message = refused(&call(&arguments), USAGE);
+        assert!(message.contains(options[0]) && message.contains("--node"), "{message}");
+        assert!(message.contains("fluxline inspect kafka://"), "{message}");
+        assert!(message.contains("fluxline ctl kafka://"), "{message}");
+    }
+}
+
+#[test]
 fn a_parameter_is_set_in_the_sources_that_have_it() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     write_capture(scratch.path(), "empty.pcapng", Vec::new());

@@ -18,6 +18,14 @@ use crate::{acquisition, format_arguments, say_text};
 /// Runs, prints the ledger, and fails when it does not close, recording stopped, or received data
 /// is not in the files.
 pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
+    if arguments.node.is_some() && arguments.serve.serve.is_some() {
+        let option = if arguments.serve.armed { "--serve and --armed" } else { "--serve" };
+        return Err(Failure::usage(format_args!(
+            "{option} cannot be used with --node: `fluxline inspect kafka://BROKERS/CLUSTER \
+             --watch` shows a cluster, and with `start = \"ctl\"` under [cluster], `fluxline ctl \
+             kafka://BROKERS/CLUSTER start` begins its run."
+        )));
+    }
     let folder = arguments.folder.clone();
     let parameters = format_arguments::parameters(&arguments.parameters)?;
     let mut experiment = match &arguments.experiment {
