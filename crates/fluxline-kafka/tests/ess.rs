@@ -353,6 +353,28 @@ fn an_array_that_is_larger_than_a_record_is_counted_and_the_rest_is_sent() {
 }
 
 #[test]
+fn a_header_value_that_a_packet_lacks_is_not_logged_as_zero() {
+    let text = "name = \"slow\"\nabout = \"a\"\nreference = \"r\"\nbyte-order = \"big\"\n\
+                [[packet]]\nname = \"data\"\nfields = [\n\
+                { name = \"has\", type = \"u8\" },\n\
+                { name = \"level\", type = \"u8\", when = \"has == 1\" },\n]\n\
+                [[packet.ess.f144]]\nsource-name = \"L\"\nvalue = \"level\"\n\
+                [[packet.ess.f144]]\nsource-name = \"L2\"\nvalue = \"level * 2\"\n";
+    let slow = Description::load("slow.toml", text, &BTreeMap::new());
+    let slow = slow.unwrap_or_else(|error| panic!("{error}"));
+    for (bytes, messages) in [(&[1, 7][..], 2), (&[0], 0)] {
+        let mut batch = EventBatch::default();
+        let mut world =
+            World { draw: Draw::new(1), description: slow.clone(), expected: Values::default() };
+        world.push(&mut batch, bytes, 0, 0);
+        batch.events.push(EventRow { key: Some(1), packets: 1, ..EventRow::default() });
+        let mut found = 0;
+        encoder(&slow, 4096).encode(0, &batch, |group| found += group.messages().len());
+        assert_eq!(found, messages, "{bytes:?}");
+    }
+}
+
+#[test]
 fn packets_that_contradict_their_rows_make_no_panic() {
     let mut draw = Draw::new(test_seed!(45));
     for _ in 0..200 {

@@ -176,11 +176,28 @@ impl<'a> Resolver<'a, '_> {
             let message = format!("`{}` is raw bytes, not a number", layout.values[id].name);
             return Err(self.error(written.value.span(), "f144.value", &message));
         }
+        if let Some(name) = self.conditional(&value) {
+            let message = format!(
+                "`{name}` is absent in some records (`when`), so a list of it would have gaps"
+            );
+            return Err(self.error(written.value.span(), "f144.value", &message));
+        }
         Ok(LogValue {
             source_name: self.name(&written.source_name, "f144.source-name")?,
             timestamp: self.time(written.timestamp.as_ref(), "f144.timestamp")?,
             value,
         })
+    }
+
+    /// Returns the name of a value that an operand uses and that some records lack.
+    fn conditional(&self, operand: &Operand) -> Option<&'a str> {
+        let records = &self.parts.records?.values;
+        let mut found = None;
+        operand.for_each(&mut |_| (), &mut |id| {
+            let value = records.get(id).filter(|value| value.conditional);
+            found = found.or(value.map(|value| value.name.as_str()));
+        });
+        found
     }
 
     fn name(&self, written: &Spanned<String>, key: &str) -> Result<NameTemplate, LoadError> {

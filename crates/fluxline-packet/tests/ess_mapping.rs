@@ -49,6 +49,8 @@ fn a_wrong_mapping_is_refused_with_its_line_and_remedy() {
         (da00, "signal = \"tof\"", "axes = [\"y\", \"x\"]\ninner-shape = [0]", "must be 1 or more"),
         (da00, "signal = \"tof\"", "axes = [\"\"]", "the name of an axis"),
         (f144, "value = \"raw\"", "", "`raw` is raw bytes"),
+        (f144, "value = \"extra\"", "", "`extra` is absent in some records"),
+        (f144, "value = \"extra + board\"", "", "`extra` is absent in some records"),
         (f144, "value = \"lvel\"", "", "did you mean `level`?"),
         ("[[packet.ess.f144]]\nsource-name = \"d{boad}\"\n", "value = \"level\"", "", "`board`?"),
         ("[[packet.ess.f144]]\nsource-name = \"d{board\"\n", "value = \"level\"", "", "no partner"),

@@ -293,7 +293,10 @@ impl Output {
 
     fn log_value(&mut self, packet: &Decoded<'_>, value: &LogValue) {
         // An absent value is not logged.
-        let Some(numbers) = packet.numbers(&value.value) else { return };
+        let mut present = None;
+        packet.keep_present(&value.value, &mut present);
+        let is_there = present.is_none_or(|rows| rows.iter().all(|row| *row));
+        let Some(numbers) = packet.numbers(&value.value).filter(|_| is_there) else { return };
         let mut misfit = |key: &str| {
             let name = format!("{}.ess.f144.{key}", packet.plan.packet.name);
             *self.misfits.entry(name).or_default() += 1;
