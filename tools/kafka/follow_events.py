@@ -26,11 +26,11 @@ def main() -> None:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
-            "session.timeout.ms": 3000,
+            "session.timeout.ms": 6000,  # the least that brokers accept by default
         }
     )
-    consumer.subscribe([topic])
     keep_whole_records(path)
+    consumer.subscribe([topic])
     with open(path) as file:
         done = {line.split(" ")[0] for line in file}
     idle = 0.0
@@ -63,11 +63,16 @@ def is_events(message) -> bool:
 
 
 def keep_whole_records(path: str) -> None:
-    """Cuts lines behind the last complete record, which a kill may leave."""
+    """Cuts lines behind the last complete record, which a kill may leave. A file of another kind is
+    refused, and stays as it is."""
     end = b" - end\n"
     with open(path, "ab+") as file:
         file.seek(0)
-        last = file.read().rfind(end)
+        text = file.read()
+        last = text.rfind(end)
+        # A kill during the first record leaves events without an end.
+        if text and last < 0 and not text.partition(b"\n")[0].endswith(b" event"):
+            sys.exit(f"follow_events.py: {path} is not a file of this program; give another FILE")
         file.truncate(last + len(end) if last >= 0 else 0)
 
 
