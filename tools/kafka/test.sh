@@ -3,7 +3,8 @@
 # Installs a Java runtime and Maven where they are missing; the first run compiles librdkafka.
 #
 #   tools/kafka/test.sh --test sink                             one test file
-#   tools/kafka/test.sh storm 600                               both storms for ten minutes each
+#   tools/kafka/test.sh storm 600                               both storms for ten minutes each;
+#                                                               by default a minute each
 #   tools/kafka/test.sh --prepare                               installs, and tests nothing
 set -euo pipefail
 cd "$(dirname "$0")/../.."
