@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use boards::{BOARDS, Boards};
 use fluxline_core::random::{Draw, test_seed};
 use judge::Name;
+use lab::process::WITHIN;
 use storm_lab::StormLab;
 use support::packets::Packet;
 use weather::{Span, Storm};
@@ -47,7 +48,9 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
     // Events of calm moments are those of one process in every word.
     std::thread::sleep(2 * CALM_AFTER);
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(seconds()) || !storm.bag_is_empty() {
+    let lasts = Duration::from_secs(seconds());
+    while began.elapsed() < lasts || !storm.has_done_everything() {
+        assert!(began.elapsed() < lasts + WITHIN, "no small disk is full: {storm}");
         storm.rage();
     }
     println!("after {:.1} s: {storm}", began.elapsed().as_secs_f64());
@@ -56,11 +59,18 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
     let sent = boards.end();
     std::thread::sleep(Duration::from_millis(500));
     lab.done(&["ctl", &lab.address(), "stop"]);
-    for process in readouts.into_iter().chain(builders) {
-        let name = process.name.clone();
-        assert_eq!(process.end().0, Some(0), "{name}");
+    for readout in readouts {
+        let name = readout.name.clone();
+        let (status, _, said) = readout.end();
+        assert_eq!(status, Some(0), "{name}: {said}");
+    }
+    for builder in builders {
+        let name = builder.name.clone();
+        let (status, _, said) = builder.end();
+        assert!(judge::ended_with_its_run(status, &said), "{name}: {status:?}: {said}");
     }
     storm.end_small_disks();
+    assert!(storm.has_filled_a_disk(), "{storm}");
     let (losses, mut troubles) = (storm.losses.clone(), storm.troubles());
     // The end of a run closes the last events, and has other words for their gaps.
     let last = sent.last().expect("packets").time;
@@ -71,7 +81,8 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
     let built = judge::packets_of(&events);
     let committed = judge::assert_ledger(&lab, built.len() as u64, sent.len() as u64);
     storm.finish_consumer(committed);
-    assert_eq!(judge::consumed(&lab), committed, "the consumer has an event twice");
+    judge::assert_consumed_once(&lab);
+    assert_eq!(judge::consumed(&lab), committed, "the ledger has another number of events");
     let sure = sent.iter().filter(|packet| {
         let readout = usize::from(packet.board / BOARDS);
         !losses.iter().any(|(of, span)| *of == readout && span.is_near(packet.time, Duration::ZERO))
@@ -97,6 +108,7 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
         }
     }
     assert_eq!(events.len(), alone.len());
+    assert!(calm > 0, "no event is far from all troubles");
     println!(
         "{} packets sent, {} in {} events; {calm} events in calm moments, {same} in every word \
          those of one process",

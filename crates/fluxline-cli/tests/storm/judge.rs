@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::record::RunReader;
 use serde_json::Value;
 
 use super::boards::BOARDS;
@@ -69,13 +71,11 @@ pub fn gather(lab: &StormLab) -> Events {
     arguments.extend(folders.iter().map(String::as_str));
     arguments.extend(["--from", &address, "--into", "of-files"]);
     lab.done(&arguments);
-    let bytes = |run: &str| std::fs::read(lab.path(run).join("events.arrow"));
-    let same = events_files(&lab.path("of-topic")) == events_files(&lab.path("of-files"));
-    assert!(
-        same,
-        "the events of the topic differ from those of the files: {:?}",
-        bytes("of-topic")
-    );
+    let (of_topic, of_files) =
+        (events_files(&lab.path("of-topic")), events_files(&lab.path("of-files")));
+    let bytes = of_topic.values().map(Vec::len).sum::<usize>();
+    assert!(bytes > 0, "no events in {:?}", of_topic.keys());
+    assert!(of_topic == of_files, "the events of the topic differ from those of the files");
     events_of(lab, "of-topic")
 }
 
@@ -105,8 +105,56 @@ pub fn one_process(lab: &StormLab, packets: &[Packet]) -> Events {
 
 /// Returns the number of events that the consumer of the topic has.
 pub fn consumed(lab: &StormLab) -> u64 {
+    consumed_keys(lab).values().sum()
+}
+
+/// Returns how often the consumer of the topic has each key.
+fn consumed_keys(lab: &StormLab) -> BTreeMap<u64, u64> {
     let text = std::fs::read_to_string(lab.path("consumed")).unwrap_or_default();
-    text.lines().filter(|line| line.ends_with(" event")).count() as u64
+    let mut keys = BTreeMap::new();
+    for line in text.lines().filter_map(|line| line.strip_suffix(" event")) {
+        let (_, key) = line.split_once(' ').expect("the key of the record, and that of the event");
+        *keys.entry(key.parse().expect("a number")).or_default() += 1;
+    }
+    keys
+}
+
+/// Returns how often the gathered run has each key: its event, and late fragments.
+fn gathered_keys(lab: &StormLab) -> BTreeMap<u64, u64> {
+    let mut reader = RunReader::open(&lab.path("of-topic")).expect("a run");
+    let (mut batch, mut keys) = (EventBatch::default(), BTreeMap::new());
+    while let Some(recorded) = reader.next_batch().expect("readable") {
+        batch.clear();
+        recorded.append_to(&mut batch).expect("rows");
+        for event in &batch.events {
+            *keys.entry(event.key.expect("built by key")).or_default() += 1;
+        }
+    }
+    keys
+}
+
+/// Asserts that the consumer has each event and each late fragment of the gathered run once.
+pub fn assert_consumed_once(lab: &StormLab) {
+    let (consumed, gathered) = (consumed_keys(lab), gathered_keys(lab));
+    let count = |of: &BTreeMap<u64, u64>, key| of.get(key).copied().unwrap_or(0);
+    let keys: BTreeSet<&u64> = gathered.keys().chain(consumed.keys()).collect();
+    let wrong = keys.into_iter().filter(|key| count(&consumed, key) != count(&gathered, key));
+    let wrong: Vec<String> = wrong
+        .map(|key| format!("{key}: {} of {}", count(&consumed, key), count(&gathered, key)))
+        .collect();
+    let first = &wrong[..wrong.len().min(20)];
+    assert!(
+        wrong.is_empty(),
+        "the consumer has {} keys too often or too rarely: {first:?}",
+        wrong.len()
+    );
+}
+
+/// Returns true for the end of a builder with its run: status 0, or 7 with the reason when a
+/// readout died in the run.
+pub fn ended_with_its_run(status: Option<i32>, said: &str) -> bool {
+    let names_reason = ["died", "has ended, but"].iter().any(|words| said.contains(words));
+    status == Some(0) || (status == Some(7) && names_reason)
 }
 
 /// Checks the laws of the ledger, and that it names the loss of dead readouts and nothing else.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fluxline_core::random::Draw;
 
 use super::boards::wall_ns;
-use super::judge::consumed;
+use super::judge::{consumed, ended_with_its_run};
 use super::lab::process::{Process, WITHIN, until};
 use super::storm_lab::{READOUTS, StormLab, TinyDisk};
 
@@ -34,9 +34,10 @@ pub enum Deed {
     StopReadout,
     FillDisk,
     KillConsumer,
+    StopConsumer,
 }
 
-const DEEDS: [Deed; 8] = [
+const DEEDS: [Deed; 9] = [
     Deed::KillBuilder,
     Deed::StopBuilder,
     Deed::KillBroker,
@@ -45,6 +46,7 @@ const DEEDS: [Deed; 8] = [
     Deed::StopReadout,
     Deed::FillDisk,
     Deed::KillConsumer,
+    Deed::StopConsumer,
 ];
 
 /// A span of time since 1970 \[ns\].
@@ -80,6 +82,8 @@ pub struct Storm<'a> {
     stopped: Vec<Stopped>,
     on_small_disks: Vec<Process>,
     consumer: Process,
+    /// The consumer is stopped until then.
+    consumer_rests: Option<Instant>,
     started: u32,
     consumers: u32,
     /// Deeds so far.
@@ -121,6 +125,7 @@ impl<'a> Storm<'a> {
             on_small_disks: Vec::new(),
             // The first node makes the topic.
             consumer: lab.consumer(0),
+            consumer_rests: None,
             started: 2,
             consumers: 1,
             deeds: Vec::new(),
@@ -155,15 +160,21 @@ impl<'a> Storm<'a> {
             Deed::StopReadout => self.stop_readout(),
             Deed::FillDisk => self.fill_disk(),
             Deed::KillConsumer => self.start_consumer(),
+            Deed::StopConsumer => self.stop_consumer(),
         }
         self.look_after();
         let pause = self.millis(100, 1_200);
         std::thread::sleep(pause);
     }
 
-    /// Returns true when each kind of deed came as often as the others.
-    pub fn bag_is_empty(&self) -> bool {
-        self.bag.is_empty() && !self.deeds.is_empty()
+    /// Returns true when each kind of deed came, and a disk is full if one can be mounted.
+    pub fn has_done_everything(&self) -> bool {
+        self.deeds.len() >= DEEDS.len() && self.has_filled_a_disk()
+    }
+
+    /// Returns true when a disk was full, or none can be mounted here.
+    pub fn has_filled_a_disk(&self) -> bool {
+        self.full > 0 || self.disks.is_empty()
     }
 
     /// Returns the times in which packets may be late.
@@ -260,12 +271,9 @@ impl<'a> Storm<'a> {
         }
         let id = format!("full{}", self.disks.len());
         let path = self.lab.path(&format!("runs/lab-0001-{id}"));
-        match TinyDisk::mount(&path, DISK_BYTES) {
-            Some(disk) => {
-                self.disks.push(disk);
-                self.on_small_disks.push(self.lab.node("builder", &id));
-            }
-            None => println!("skipped: no right to mount a small disk here"),
+        if let Some(disk) = TinyDisk::mount(&path, DISK_BYTES) {
+            self.disks.push(disk);
+            self.on_small_disks.push(self.lab.node("builder", &id));
         }
     }
 
@@ -273,7 +281,20 @@ impl<'a> Storm<'a> {
         // Two of them would write the same file.
         self.consumer.kill();
         self.consumer = self.lab.consumer(self.consumers);
+        self.consumer_rests = None;
         self.consumers += 1;
+    }
+
+    /// Stops the consumer, sometimes for longer than its group waits for it (3 s).
+    fn stop_consumer(&mut self) {
+        self.consumer.signal("-STOP");
+        self.consumer_rests = Some(Instant::now() + self.millis(200, 6_000));
+    }
+
+    fn wake_consumer(&mut self) {
+        if self.consumer_rests.take().is_some() {
+            self.consumer.signal("-CONT");
+        }
     }
 
     /// Lets stopped builders go on, and takes the last words of those whose disk is full.
@@ -297,7 +318,11 @@ impl<'a> Storm<'a> {
                 }
             }
         }
-        // A client ends when the brokers are away for too long: it is started again.
+        if self.consumer_rests.is_some_and(|until| Instant::now() >= until) {
+            self.wake_consumer();
+        }
+        // A client ends when the brokers are away for too long, or when its group did not wait for
+        // it: it is started again.
         if self.consumer.ended().is_some() {
             self.start_consumer();
         }
@@ -323,7 +348,22 @@ impl<'a> Storm<'a> {
             builder.signal("-CONT");
             self.builders.push(builder);
         }
+        self.wake_consumer();
+        self.await_builders();
         (std::mem::take(&mut self.readouts), std::mem::take(&mut self.builders))
+    }
+
+    /// Waits until each builder takes part in the run: one that comes after its end would wait for
+    /// the next run.
+    fn await_builders(&mut self) {
+        let began = Instant::now();
+        loop {
+            self.look_after();
+            let mut builders = self.builders.iter().chain(&self.on_small_disks);
+            let Some(late) = builders.find(|of| !of.said().contains("builds")) else { return };
+            assert!(began.elapsed() < WITHIN, "{} does not join: {}", late.name, late.said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Waits until the builders with small disks have ended: their disks are full, or the run is
@@ -332,7 +372,8 @@ impl<'a> Storm<'a> {
         for builder in std::mem::take(&mut self.on_small_disks) {
             until("the end of a builder", || builder.ended().is_some(), String::new);
             let code = builder.ended().and_then(|status| status.code());
-            if code != Some(0) && builder.said().contains("builds") {
+            let said = builder.said();
+            if said.contains("builds") && !ended_with_its_run(code, &said) {
                 self.full += 1;
                 assert_says_full(code, &builder);
             }
@@ -348,7 +389,7 @@ impl<'a> Storm<'a> {
             }
             let said = self.consumer.said();
             assert!(began.elapsed() < WITHIN, "{} of {events}: {said}", consumed(self.lab));
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(200));
         }
         self.consumer.kill();
     }
