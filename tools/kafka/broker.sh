@@ -275,7 +275,7 @@ tool() {
     *) fail "no tool \`$name\`: write producer-perf-test, consumer-perf-test, console-consumer, \
 topics, configs, acls, groups or delete-records" ;;
   esac
-  java_of "$class" "$@"
+  java_of -Dlog4j2.configurationFile="$here/tools-log4j2.properties" "$class" "$@"
 }
 
 verb="${1:-}"

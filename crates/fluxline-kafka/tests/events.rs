@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -485,6 +485,23 @@ fn build_with(log: &mut KafkaLog, claim: &fluxline_kafka::build::Claim) -> LogEr
     log.commit(claim, commit).expect_err("it is fenced")
 }
 
+/// Compares the keys that Kafka's own consumer prints with those of a consumer that is not its own.
+fn assert_keys_by_console_consumer(broker: &Broker, topic: &str, records: &BTreeSet<String>) {
+    let printed = broker.keys_by_console_consumer(topic);
+    let is_description = |key: &String| key.contains("/description-");
+    let (descriptions, events): (Vec<_>, Vec<_>) = printed.into_iter().partition(is_description);
+    assert!(!descriptions.is_empty() && !events.is_empty(), "{descriptions:?} {events:?}");
+    assert_eq!(events, Vec::from_iter(records.clone()));
+    for key in descriptions.iter().chain(&events) {
+        let place = key.strip_prefix(&format!("{RUN}/")).and_then(|rest| rest.split_once('/'));
+        let batch = place.and_then(|(place, _)| place.split_once('-'));
+        let is_whole = batch.is_some_and(|(partition, number)| {
+            partition.parse().is_ok_and(|of: u32| of < PARTITIONS) && number.parse::<u64>().is_ok()
+        });
+        assert!(is_whole, "{key} is not RUN/PARTITION-BATCH/PIECE");
+    }
+}
+
 #[test]
 fn consumer_killed_and_restarted_misses_no_event() {
     let broker = Broker::shared();
@@ -516,6 +533,9 @@ fn consumer_killed_and_restarted_misses_no_event() {
     let expected: Vec<String> =
         events_of(&one_process(&built.packets)).iter().map(|of| of.key.to_string()).collect();
     let text = std::fs::read_to_string(&seen).expect("lines");
+    let ends = text.lines().filter_map(|line| line.strip_suffix(" - end"));
+    let keys: BTreeSet<String> = ends.map(str::to_owned).collect();
+    assert_keys_by_console_consumer(&broker, "e.events", &keys);
     let events = text.lines().filter(|line| line.ends_with(" event"));
     let mut found: Vec<&str> = events.filter_map(|line| line.split(' ').nth(1)).collect();
     found.sort_unstable();

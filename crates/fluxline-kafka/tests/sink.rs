@@ -126,6 +126,9 @@ fn events_arrive_once_live_and_shipping_again_sends_nothing() {
     assert_eq!(read["packets"], 4000);
     assert_eq!(read["bytes"], report.ledger.source_totals().bytes_recorded);
     assert_eq!(read["records"], its.records_acked);
+    let keys: BTreeSet<String> = expected(&run_folder).into_iter().map(|of| of.0).collect();
+    let printed = broker.keys_by_console_consumer(TOPIC);
+    assert_eq!(printed, Vec::from_iter(keys), "Kafka's own consumer prints other keys");
 
     // Records of a foreign producer in the topic are counted and left alone.
     let foreign = scratch.run("0002");

@@ -209,6 +209,19 @@ impl Broker {
         assert_eq!(broker_sh(&["restart", &self.path()]), self.address);
     }
 
+    /// Returns the lines that Kafka's own consumer prints of a topic when it is asked for keys.
+    pub fn keys_by_console_consumer(&self, topic: &str) -> Vec<String> {
+        let of =
+            ["tool", "console-consumer", "--bootstrap-server", &self.address, "--topic", topic];
+        let keys = ["--property", "print.key=true", "--property", "print.value=false"];
+        let to_end = ["--from-beginning", "--timeout-ms", "10000"];
+        let isolation = ["--isolation-level", "read_committed"];
+        let printed = broker_sh(&[&of[..], &keys, &to_end, &isolation].concat());
+        let mut lines: Vec<String> = printed.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    }
+
     /// Returns all records of a topic: key and payload, partition by partition.
     pub fn records(&self, topic: &str) -> Vec<(String, Vec<u8>)> {
         let consumer: BaseConsumer = ClientConfig::new()
