@@ -39,7 +39,7 @@ fn wait_for_commits(lab: &Lab) {
         counts["committed"]["packets"].as_u64().unwrap_or(0)
     };
     let begun = || committed() > 30 && lab.status()["run"]["state"] == "running";
-    until("committed packets", begun, || counts());
+    until("committed packets", begun, counts);
 }
 
 /// Waits for the end of a node that must fail with these words; returns its standard error.
