@@ -165,7 +165,10 @@ fn a_readout_that_dies_starts_again_or_is_ended_and_a_second_one_replaces_it() {
     assert!(status == Some(1) && said.contains("already ended in run 1"), "{said}");
     lab.done(&["ctl", &address, "stop"]);
     well(third);
-    let document = well(builder);
+    // The builder ends with the verdict on the whole run.
+    let (status, document, said) = builder.end();
+    assert!(status == Some(7) && said.contains("has ended, but r1 (start 0"), "{said}");
+    assert!(said.contains("died: packets that it received after its last block"), "{said}");
     let counters = &document["counters"];
     assert_eq!((&document["over"], &counters["records_missing"]), (&true.into(), &0.into()));
     assert!(counters["taken"].as_u64() > Some(500), "{counters}");

@@ -163,7 +163,7 @@ impl ClusterLedger {
             return Vec::new();
         }
         let silent = self.silent.iter().map(|node| {
-            format!("{} died before its first block: its packets are in no count", printable(node))
+            format!("{} died before its first block: its packets cannot be counted", printable(node))
         });
         self.readouts().filter(|row| is_gone(row)).map(death).chain(silent).collect()
     }
@@ -208,7 +208,7 @@ fn death(row: &NodeRow) -> String {
         Life::Failed => format!("{name} stopped early ({})", printable(&block.sentence)),
         _ => format!(
             "{name} died: packets that it received after its last block and did not hand over \
-             are in no count"
+             cannot be counted"
         ),
     }
 }
