@@ -63,8 +63,8 @@ impl ClusterLedger {
         if refused > 0 && !accepts(&self.accept, EVENTS_REFUSED) {
             reasons.push(format!(
                 "{refused} events are larger than a record may be and are not in the topic of \
-                 events: gather the builders' folders, which have them where output = \"both\"; for \
-                 later runs, raise max.message.bytes of the topic"
+                 events: gather the builders' folders, which have them where output = \"both\"; \
+                 for later runs, raise max.message.bytes of the topic"
             ));
         }
         reasons.extend(self.source_reasons());
@@ -163,7 +163,8 @@ impl ClusterLedger {
             return Vec::new();
         }
         let silent = self.silent.iter().map(|node| {
-            format!("{} died before its first block: its packets cannot be counted", printable(node))
+            let node = printable(node);
+            format!("{node} died before its first block: its packets cannot be counted")
         });
         self.readouts().filter(|row| is_gone(row)).map(death).chain(silent).collect()
     }

@@ -9,5 +9,6 @@ pub mod cluster_world;
 pub mod ess;
 #[cfg(feature = "client")]
 pub mod runs;
+pub mod worked;
 pub mod world;
 pub mod wrapped_log;
