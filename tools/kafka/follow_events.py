@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaException
 def main() -> None:
     broker, topic, group, path = sys.argv[1:5]
     patience = float(sys.argv[5]) if len(sys.argv) > 5 else None
+    keep_whole_records(path)
     consumer = Consumer(
         {
             "bootstrap.servers": broker,
@@ -29,7 +30,6 @@ def main() -> None:
             "session.timeout.ms": 6000,  # the least that brokers accept by default
         }
     )
-    keep_whole_records(path)
     consumer.subscribe([topic])
     with open(path) as file:
         done = {line.split(" ")[0] for line in file}

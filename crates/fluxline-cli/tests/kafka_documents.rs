@@ -1,5 +1,5 @@
-//! Documents of commands on a real broker: `ship` of runs that the topic cannot take as a whole, and
-//! `inspect --watch` of a run that has ended.
+//! Documents of commands on a real broker: `ship` of runs that the topic cannot take as a whole,
+//! and `inspect --watch` of a run that has ended.
 #![cfg(feature = "kafka")]
 
 #[path = "support/lab.rs"]
@@ -36,9 +36,9 @@ fn run_that_the_topic_cannot_take_as_a_whole_has_a_status_and_a_sentence() {
     assert!(!text.contains("fluxline ship"), "{text}");
     let (status, document, said) = ship(&lab, &["large"]);
     assert_eq!(status, Some(7), "{said}");
-    assert_eq!((&document["status"], &document["too_large"]), (&7.into(), &50.into()));
+    assert_eq!((&document["status"], &document["too_large"]), (&7.into(), &100.into()));
     let sentence = document["sentence"].as_str().expect("a sentence");
-    assert!(sentence.contains("50 events that are larger"), "{sentence}");
+    assert!(sentence.contains("100 events that are larger"), "{sentence}");
 
     // A run without files has nothing to ship.
     let nobody = sink.replace(&address, "127.0.0.1:9").replace(

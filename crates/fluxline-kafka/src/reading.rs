@@ -13,8 +13,8 @@ use crate::settings::Settings;
 use crate::transaction::TRANSACTION_WITHIN;
 
 /// Time without any record after which reading gives up. A transaction of a killed program stays
-/// open for [`TRANSACTION_WITHIN`], and until the brokers look for it: every 10 s
-/// (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+/// open for [`TRANSACTION_WITHIN`], and until the brokers look for it, which they do every 10 s by
+/// default.
 const PATIENCE: Duration = TRANSACTION_WITHIN.saturating_add(Duration::from_secs(15));
 /// Wait for a record.
 const POLL: Duration = Duration::from_millis(200);

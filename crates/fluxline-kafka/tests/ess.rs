@@ -364,7 +364,7 @@ fn a_header_value_that_a_packet_lacks_is_not_logged_as_zero() {
     let slow = slow.unwrap_or_else(|error| panic!("{error}"));
     for (bytes, messages) in [(&[1, 7][..], 2), (&[0], 0)] {
         let mut batch = EventBatch::default();
-        let mut world =
+        let world =
             World { draw: Draw::new(1), description: slow.clone(), expected: Values::default() };
         world.push(&mut batch, bytes, 0, 0);
         batch.events.push(EventRow { key: Some(1), packets: 1, ..EventRow::default() });

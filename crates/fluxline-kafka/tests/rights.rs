@@ -14,8 +14,8 @@ use fluxline_kafka::ship::{ShipError, ship};
 use support::broker::Broker;
 use support::runs::{record, to_topic};
 
-const RIGHTS: &str = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
-                      allow.everyone.if.no.acl.found=true\n";
+const RIGHTS: &str = "allow.everyone.if.no.acl.found=true\nauthorizer.class.name=\
+                      org.apache.kafka.metadata.authorizer.StandardAuthorizer\n";
 
 fn cluster(broker: &Broker, name: &str) -> KafkaLog {
     for topic in ["fragments", "commits", "checkpoints"] {

@@ -1,5 +1,5 @@
-//! `ship` against a real broker: runs that are damaged, of clusters, or too large for the topic, and
-//! transactions of others in the topic.
+//! `ship` against a real broker: runs that are damaged, of clusters, or too large for the topic,
+//! and transactions of others in the topic.
 #![cfg(feature = "client")]
 
 mod support;
@@ -136,7 +136,7 @@ fn open_transaction_of_a_killed_program_doubles_no_record_and_delays_only() {
     let again = ship(&ShipConfig { run: run.clone(), ..ShipConfig::default() }).expect("shipped");
     assert_eq!((again.sent, again.present), (0, its.records_acked), "{again:?}");
 
-    // A broker that dies meanwhile is no fault of the run.
+    // A broker that dies meanwhile makes the run no worse: the same command works later.
     leave_open(&broker, topic, Duration::from_secs(30));
     let error = std::thread::scope(|scope| {
         let shipping = scope.spawn(|| ship(&to_topic(&run, address, topic)));

@@ -137,8 +137,9 @@ impl Shipment {
             self.begin()?;
             let mut failure = None;
             cutter.for_each(recorded.number(), &batch, |cut| {
-                let shipped = self.cut(recorded.number(), &cut, to, present);
-                failure = failure.take().or(shipped.err());
+                if failure.is_none() {
+                    failure = self.cut(recorded.number(), &cut, to, present).err();
+                }
             });
             if let Some(failure) = failure {
                 return Err(failure);
