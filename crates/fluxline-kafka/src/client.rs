@@ -15,7 +15,7 @@ use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::build::PartitionsChanged;
+use crate::changed::PartitionsChanged;
 use crate::cut::ContentType;
 use crate::settings::Settings;
 use crate::wait::block_on;

@@ -10,6 +10,7 @@
 
 mod address;
 pub mod build;
+mod changed;
 pub mod cluster;
 mod cut;
 pub mod ess;
@@ -40,6 +41,7 @@ mod wait;
 mod window;
 
 pub use address::ClusterAddress;
+pub use changed::PartitionsChanged;
 #[cfg(feature = "client")]
 pub use client::TopicError;
 pub use cut::{ContentType, Cut, Cutter, Record};

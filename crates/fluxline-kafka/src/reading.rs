@@ -75,8 +75,8 @@ impl PartitionReader {
     /// Calls `take` for each record from offset `from` on, or from the first record behind, up to
     /// the end that the partition had.
     ///
-    /// Errors: those of the connection. A broker that shows an earlier end, as after a change of the
-    /// leader, is asked again.
+    /// Errors: those of the connection. A broker that shows an earlier end, as after a change of
+    /// the leader, is asked again.
     pub fn read(&self, from: u64, mut take: impl FnMut(Record<'_>)) -> Result<(), KafkaError> {
         let from = from.max(self.first);
         if from >= self.end {

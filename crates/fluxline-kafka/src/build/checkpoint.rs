@@ -169,14 +169,14 @@ impl Default for CheckpointPolicy {
     }
 }
 
-/// Most doublings of what must pass before the next checkpoint: 243 days of 20 s.
-const DOUBLINGS_MAX: u32 = 20;
+/// Most times that the wait for the next checkpoint is doubled: from 20 s to 243 days.
+const DOUBLED_MAX: u32 = 20;
 
 impl CheckpointPolicy {
     /// Returns the rule after this many checkpoints that could not be saved, one after the other.
     /// Each doubles what must pass before the next one, so that builders get on with the batches.
     pub(super) fn put_off(self, failed: u32) -> CheckpointPolicy {
-        let times = 1 << failed.min(DOUBLINGS_MAX);
+        let times = 1 << failed.min(DOUBLED_MAX);
         CheckpointPolicy {
             bytes: self.bytes.saturating_mul(times),
             times_its_size: self.times_its_size,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint::Checkpoint;
 use super::sink_sums::SinkSums;
+use crate::changed::PartitionsChanged;
 use crate::cut::ContentType;
 
 /// The reason why the log did not do something.
@@ -67,22 +68,6 @@ pub enum LogError {
     /// The log is away for now.
     #[error("the log cannot be reached ({0}); check the brokers")]
     Away(String),
-}
-
-/// Somebody gave a topic of the cluster more partitions during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the number of partitions changed from {expected} to {found} during run {run}: keys would \
-    change their builder; `fluxline ctl … abandon {run}` ends the run; later runs need the same \
-    number in all topics of the cluster, or another `name` below [cluster]"
-)]
-pub struct PartitionsChanged {
-    /// The run.
-    pub run: u64,
-    /// The number at the beginning.
-    pub expected: u32,
-    /// The number now.
-    pub found: u32,
 }
 
 /// A record as the log keeps it.

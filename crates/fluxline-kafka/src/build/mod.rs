@@ -43,10 +43,7 @@ pub use checkpoint::{Checkpoint, CheckpointPolicy, Refused};
 pub use entry::RecordHead;
 pub use files::RunFolders;
 pub use filtered::{EventFilter, Filtered};
-pub use log::{
-    Claim, Commit, EventRecord, Log, LogError, MemoryLog, PartitionsChanged, Ready, RecordTopic,
-    Stored,
-};
+pub use log::{Claim, Commit, EventRecord, Log, LogError, MemoryLog, Ready, RecordTopic, Stored};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode};
 pub use partition::{
     Advance, BuiltSource, InBatches, OutputBatch, PartitionBuilder, PartitionCounts,

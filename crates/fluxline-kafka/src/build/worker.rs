@@ -18,10 +18,11 @@ use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, Sinc
 use super::commit_group::CommitGroup;
 use super::entry::{RecordHead, RecordWriter};
 use super::filtered::EventFilter;
-use super::log::{Claim, Commit, EventRecord, Log, LogError, PartitionsChanged, Ready};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
 use super::partition::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
 use super::refused::Refused;
 use super::sink_sums::SinkSums;
+use crate::changed::PartitionsChanged;
 
 /// The place that batches are written to.
 pub trait Output {

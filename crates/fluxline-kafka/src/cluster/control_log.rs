@@ -10,8 +10,9 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::control::ControlState;
 use super::record::ControlRecord;
+use crate::build::LogError;
 use crate::build::deliveries::Deliveries;
-use crate::build::{LogError, PartitionsChanged};
+use crate::changed::PartitionsChanged;
 use crate::client::{ANSWER_WITHIN, TopicError, ask_about, check_topic, config, wrong_settings};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
@@ -40,8 +41,8 @@ pub(super) fn name_clusters(settings: &Settings, cluster: &str, error: TopicErro
     TopicError::NoCluster { cluster: cluster.to_owned(), brokers: settings.brokers.clone(), found }
 }
 
-/// Returns the error of topics with different numbers of partitions as one that names the run during
-/// which somebody added some.
+/// Returns the error of topics with different numbers of partitions as one that names the run
+/// during which somebody added some.
 pub(super) fn name_run(settings: &Settings, cluster: &str, error: TopicError) -> TopicError {
     let TopicError::Unequal { found, needed, .. } = &error else { return error };
     let found = (*found).max(*needed) as u32;

@@ -16,7 +16,8 @@ use super::session::{NodeError, NodeSetup, Session};
 use super::taker::{NodeTaker, SharedState, TakerState};
 use crate::build::deliveries::Refusal;
 use crate::build::kafka::KafkaLog;
-use crate::build::{Log, LogError, NodeConfig, PartitionsChanged, ReadoutNode};
+use crate::build::{Log, LogError, NodeConfig, ReadoutNode};
+use crate::changed::PartitionsChanged;
 
 /// Size at which a record is sent \[byte\].
 const RECORD_BYTES: usize = 512 << 10;

@@ -125,8 +125,8 @@ pub struct Gathered {
     pub packets: u64,
     /// Batches or records that were left out: not committed, or there already.
     pub left_out: u64,
-    /// Events that are larger than a record may be: the topic lacks them, and so does a run that was
-    /// gathered from it.
+    /// Events that are larger than a record may be: the topic lacks them, and so does a run that
+    /// was gathered from it.
     pub refused: u64,
 }
 

@@ -21,9 +21,8 @@ use super::checkpoint::Checkpoint;
 use super::checkpoint_records::{Found, Joiner, PieceHead};
 use super::commits::{CommitList, record_of};
 use super::deliveries::{Deliveries, Windowed};
-use super::log::{
-    Claim, Commit, EventRecord, Log, LogError, PartitionsChanged, Ready, RecordTopic, Stored,
-};
+use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready, RecordTopic, Stored};
+use crate::changed::PartitionsChanged;
 use crate::client::{
     TopicError, check_topic, headers, producer_config, record_bytes_of, text_of, watermarks,
     wrong_settings,
