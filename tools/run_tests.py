@@ -43,7 +43,9 @@ ALONE = {
     "fluxline-cli/cluster_choices": "as cluster",
     "fluxline-cli/cluster_links": "as cluster",
     "fluxline-cli/cluster_partitions": "as cluster",
+    "fluxline-cli/kafka_documents": "as cluster",
     "fluxline-cli/storm": "as cluster",
+    "fluxline-cli/tutorial": "as cluster",
 }
 
 

@@ -130,13 +130,79 @@ fn events_arrive_once_live_and_shipping_again_sends_nothing() {
     let printed = broker.keys_by_console_consumer(TOPIC);
     assert_eq!(printed, Vec::from_iter(keys), "Kafka's own consumer prints other keys");
 
-    // Records of a foreign producer in the topic are counted and left alone.
-    let foreign = scratch.run("0002");
-    let report = run(&experiment(&broker.address, 50, "memory-bytes = 65536"), &foreign);
+    // A small memory: events that were left out are sent later, once.
+    let small = scratch.run("0002");
+    let report = run(&experiment(&broker.address, 50, "memory-bytes = 65536"), &small);
     let its = counters(&report);
     assert_eq!(its.acked + its.left_out, its.offered, "{its:?}");
-    ship_run(&foreign);
-    assert_eq!(ship_run(&foreign).sent, 0);
+    ship_run(&small);
+    assert_eq!(ship_run(&small).sent, 0);
+}
+
+#[test]
+fn memory_of_a_sink_without_brokers_is_bounded_and_the_rest_is_left_out() {
+    let scratch = Scratch::new();
+    // Many more records than the client gets at a time.
+    let lines = "memory-bytes = 262144\ndelivery-timeout-ms = 60000";
+    let text = experiment(&nobody(), 1000, lines).replace("= 65536", "= 8192");
+    let report = run(&text, &scratch.run("0001"));
+    let its = counters(&report);
+    // Each event has 1000 bytes and more; what the memory kept times out at the end.
+    assert!((100..=262).contains(&its.timed_out), "{its:?}");
+    assert_eq!((its.offered, its.acked), (4000, 0), "{its:?}");
+    assert_eq!(its.left_out, 4000 - its.timed_out, "{its:?}");
+    let verdict = report.verdict.sentence().unwrap_or_default();
+    assert!(verdict.contains(&format!("left out {}", its.left_out)), "{verdict}");
+}
+
+#[test]
+fn events_larger_than_a_record_are_refused_alone_and_stay_in_the_files() {
+    let (broker, scratch) = (Broker::start(), Scratch::new());
+    broker.create_topic(TOPIC, 2, &[]);
+    let run_folder = scratch.run("0001");
+    let large = "[[source]]\nname = \"large\"\nformat = \"counter\"\n[source.emulator]\n\
+                 sources = 1\nrate = 200\npackets = 30\npayload-bytes = 9000\nlink = \"direct\"\n";
+    let text = experiment(&broker.address, 100, large).replace("= 65536", "= 8192");
+    let report = run(&text, &run_folder);
+    let its = counters(&report);
+    assert_eq!((its.offered, its.acked, its.refused), (430, 400, 30), "{:?}", report.notes);
+    let advice = "larger than a record of Kafka may be: it is in the files only";
+    assert!(report.notes.iter().any(|note| note.contains(advice)), "{:?}", report.notes);
+    let verdict = report.verdict.sentence().unwrap_or_default();
+    assert!(verdict.contains("did not acknowledge 30 of 430 events (refused 30"), "{verdict}");
+    let read = read_by_others(&broker);
+    assert_eq!((&read["events"], &read["records"]), (&400.into(), &its.records_acked.into()));
+    let shipped = ship_run(&run_folder);
+    assert_eq!((shipped.sent, shipped.too_large), (0, 30), "{shipped:?}");
+}
+
+#[test]
+fn records_of_another_program_in_the_topic_are_counted_and_left_alone() {
+    let (broker, scratch) = (Broker::start(), Scratch::new());
+    broker.create_topic(TOPIC, 2, &[]);
+    let foreign = [(0, None), (1, Some("a key")), (1, Some("a/b/c")), (0, Some("lab/1/2/3"))];
+    let put = || {
+        for (partition, key) in foreign {
+            broker.put(TOPIC, partition, key, b"a record of another program");
+        }
+    };
+    put();
+    let run_folder = scratch.run("0001");
+    let its = counters(&run(&experiment(&broker.address, 100, ""), &run_folder));
+    assert_eq!((its.offered, its.acked), (400, 400), "{its:?}");
+    put();
+    let shipped = ship_run(&run_folder);
+    assert_eq!((shipped.sent, shipped.foreign), (0, 8), "{shipped:?}");
+    let records = broker.records(TOPIC);
+    let ours = records.iter().filter(|(_, value)| value != b"a record of another program").count();
+    assert_eq!((records.len() - ours, ours as u64), (8, its.records_acked));
+    assert_eq!(read_by_others(&broker)["events"], 400);
+}
+
+/// Returns an address at which no broker answers.
+fn nobody() -> String {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
+    port.expect("an address").to_string()
 }
 
 #[test]
@@ -185,10 +251,8 @@ fn broker_that_pauses_delays_the_events_alone() {
 fn two_shipments_at_a_time_send_nothing_twice() {
     let (broker, scratch) = (Broker::start(), Scratch::new());
     broker.create_topic(TOPIC, 2, &[]);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
-    let nobody = port.expect("an address").to_string();
     let run_folder = scratch.run("0001");
-    run(&experiment(&nobody, 2000, "delivery-timeout-ms = 500"), &run_folder);
+    run(&experiment(&nobody(), 2000, "delivery-timeout-ms = 500"), &run_folder);
     let config = || ShipConfig {
         run: run_folder.clone(),
         brokers: Some(broker.address.clone()),
@@ -229,8 +293,7 @@ fn wrong_destinations_are_refused_in_one_sentence() {
     assert!(said.contains("acks-of-the-lab"), "{said}");
 
     // Without any broker, the run is recorded, and says what to do.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
-    let nobody = port.expect("an address").to_string();
+    let nobody = nobody();
     let run_folder = scratch.run("4");
     let report = run(&experiment(&nobody, 20, "delivery-timeout-ms = 500"), &run_folder);
     let its = counters(&report);
