@@ -19,7 +19,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Time without a first look after which the user is told.
+/// Time without a first look after which a note says so.
 const SAY_BLIND_AFTER: Duration = Duration::from_secs(30);
 /// A look that takes longer than this saw nothing meanwhile: the brokers were away.
 const BLIND_AFTER: Duration = Duration::from_secs(3);

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_daq::builder::Expectation;
-use fluxline_daq::experiment::{SILENT, accepts};
-use fluxline_daq::ledger::{InputCounters, InputEntry, Ledger, RemoteWriteCounters};
-use fluxline_run::{Silence, SourceTimes, link_reasons};
+use fluxline_daq::ledger::RemoteWriteCounters;
+use fluxline_run::{Silence, SourceTimes};
 
 use super::block::ReadoutBlock;
 use super::built::PartitionRow;
-use super::ledger::ClusterLedger;
 use super::observed::Observed;
 
 /// The sources of a run, and the inputs before them.
@@ -91,20 +89,4 @@ impl Sources {
 /// Files have times of their own, which other nodes do not limit.
 fn read_until(readout: &ReadoutBlock) -> u64 {
     if readout.reads_files { u64::MAX } else { readout.read_until_ns }
-}
-
-impl ClusterLedger {
-    /// Returns the reasons to look at the inputs and sources, as for a run on one machine.
-    pub(super) fn source_reasons(&self) -> Vec<String> {
-        let Sources { remote, faults, require, .. } = &self.sources;
-        let frames_unusable = self.readout_totals().frames_unusable;
-        let counters = InputCounters { frames_unusable, ..InputCounters::default() };
-        let input = InputEntry { counters, remote: remote.clone(), ..InputEntry::default() };
-        let ledger = Ledger { inputs: vec![input], ..Ledger::default() };
-        let mut reasons = link_reasons(&ledger, &self.accept, faults);
-        if let Some(require) = require.as_ref().filter(|_| !accepts(&self.accept, SILENT)) {
-            reasons.extend(self.sources.silence().absent(require));
-        }
-        reasons
-    }
 }

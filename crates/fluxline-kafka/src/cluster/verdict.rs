@@ -1,12 +1,16 @@
 //! The verdict on a run over several machines, in one sentence.
 
-use fluxline_daq::experiment::{CLOCK_APART, NOT_ACKNOWLEDGED, NOTHING_KEPT, UNDECIDED, accepts};
-use fluxline_daq::ledger::LawResult;
+use fluxline_daq::experiment::{
+    CLOCK_APART, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT, UNDECIDED, accepts,
+};
+use fluxline_daq::ledger::{InputCounters, InputEntry, LawResult, Ledger};
+use fluxline_run::link_reasons;
 
 use super::block::Role;
 use super::ledger::{ClusterLedger, NodeRow};
 use super::life::Life;
 use super::places::{DEAD_READOUT, Fate, is_gone};
+use super::sources::Sources;
 use super::table::printable;
 
 /// The word of `accept` for events that are larger than a record of their topic may be.
@@ -107,6 +111,20 @@ impl ClusterLedger {
             lost.iter().map(|place| format!("{} {}", place.words, place.count)).collect();
         let unit = if sum == 1 { "packet is" } else { "packets are" };
         (sum > 0).then(|| format!("{sum} {unit} in no event ({})", each.join(", ")))
+    }
+
+    /// Returns the reasons to look at the inputs and sources, as for a run on one machine.
+    fn source_reasons(&self) -> Vec<String> {
+        let Sources { remote, faults, require, .. } = &self.sources;
+        let frames_unusable = self.readout_totals().frames_unusable;
+        let counters = InputCounters { frames_unusable, ..InputCounters::default() };
+        let input = InputEntry { counters, remote: remote.clone(), ..InputEntry::default() };
+        let ledger = Ledger { inputs: vec![input], ..Ledger::default() };
+        let mut reasons = link_reasons(&ledger, &self.accept, faults);
+        if let Some(require) = require.as_ref().filter(|_| !accepts(&self.accept, SILENT)) {
+            reasons.extend(self.sources.silence().absent(require));
+        }
+        reasons
     }
 
     /// Returns the reasons to look at the topic of `[sink.kafka]`.

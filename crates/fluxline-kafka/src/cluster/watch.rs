@@ -161,7 +161,7 @@ impl LedgerReader {
         looked
     }
 
-    /// Waits for the last counts of a run whose partitions are all built, at most `within`. They may
+    /// Waits at most `within` for the last counts of a run whose partitions are all built. They may
     /// come a moment later, and a node that died shows no end: it counts as dead first.
     ///
     /// Errors: as [`Self::look`].
