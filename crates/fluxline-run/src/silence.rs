@@ -39,6 +39,8 @@ pub struct SourceTimes {
 pub struct Silence {
     /// Labels of the sources that sent valid packets.
     pub seen: Vec<String>,
+    /// Number of further sources that sent, whose labels and times are not known.
+    pub unknown: u64,
     /// Those that fell silent.
     pub sources: Vec<SilentSource>,
 }
@@ -94,7 +96,8 @@ impl Silence {
             })
         });
         let sources = silent.collect();
-        Silence { seen: sent().map(|source| source.label.clone()).collect(), sources }
+        let seen = sent().map(|source| source.label.clone()).collect();
+        Silence { seen, unknown: 0, sources }
     }
 
     /// Returns a phrase for each lack of required sources: those that sent nothing or fell silent.
@@ -103,8 +106,8 @@ impl Silence {
         match require {
             Expectation::Joined => Vec::new(),
             Expectation::Count(count) => {
-                let living = self.seen.len().saturating_sub(self.sources.len());
-                let required = *count as usize;
+                let living = self.seen.len().saturating_sub(self.sources.len()) as u64;
+                let (living, required) = (living.saturating_add(self.unknown), u64::from(*count));
                 if living >= required {
                     return Vec::new();
                 }

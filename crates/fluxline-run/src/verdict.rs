@@ -282,6 +282,7 @@ mod tests {
         let ledger = Ledger::default();
         let silence = Silence {
             seen: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            unknown: 0,
             sources: vec![SilentSource { label: "b".to_owned(), silent_ms: 2500 }],
         };
         let said = look(&ledger, &[], &silence, Expectation::Count(3)).unwrap();

@@ -49,7 +49,8 @@ impl Sources {
             let Some(readout) = &block.readout else { continue };
             sources.remote.merge(&readout.remote);
             sources.faults.extend(readout.faults.iter().cloned());
-            sources.not_listed += readout.sources.saturating_sub(readout.listed.len() as u64);
+            let not_listed = readout.sources.saturating_sub(readout.listed.len() as u64);
+            sources.not_listed = sources.not_listed.saturating_add(not_listed);
             for listed in &readout.listed {
                 let row = rows.entry(&listed.label).or_insert_with(|| SourceRow {
                     node: block.node.clone(),
@@ -79,10 +80,8 @@ impl Sources {
     #[must_use]
     pub fn silence(&self) -> Silence {
         let times: Vec<SourceTimes> = self.rows.iter().map(|row| row.times.clone()).collect();
-        let mut silence = Silence::of(&times);
-        // They sent something, or nobody would have counted them.
-        silence.seen.extend((0..self.not_listed).map(|_| String::new()));
-        silence
+        // The others sent something, or nobody would have counted them.
+        Silence { unknown: self.not_listed, ..Silence::of(&times) }
     }
 }
 

@@ -174,7 +174,7 @@ impl ClusterLedger {
             let (packets, lost) = (row.times.packets.to_string(), row.lost.to_string());
             vec![label, node, packets, lost, state(row)]
         }));
-        let more = rows.len().saturating_sub(LINES_MAX) as u64 + not_listed;
+        let more = (rows.len().saturating_sub(LINES_MAX) as u64).saturating_add(*not_listed);
         if more > 0 {
             lines.push(vec![format!("({more} more)")]);
         }

@@ -199,7 +199,7 @@ impl ClusterLedger {
         if !dead.is_empty() {
             sentence.push_str("; ");
             sentence.push_str(&dead.join(", "));
-            sentence.push_str("; start it again");
+            sentence.push_str("; start it again, unless others do its work");
             if let Some(row) = self.readouts().find(|row| row.life == Life::Dead) {
                 sentence.push_str(&format!(
                     ", or end it with `fluxline ctl kafka://BROKER/{} end {}`",
