@@ -19,6 +19,8 @@ use crate::settings::Settings;
 
 /// Time for the brokers to take a record, and for the first read.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+/// Time for a record that the brokers have to be read: a broker that died in between may be back.
+const SHOWN_WITHIN: Duration = Duration::from_secs(90);
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 8;
@@ -165,7 +167,7 @@ impl ControlLog {
         }
         // The client may have an end in its queue that lies before the record.
         (self.at_end, self.awaited) = (false, Some(bytes));
-        let limit = Instant::now() + ANSWERED_WITHIN;
+        let limit = Instant::now() + SHOWN_WITHIN;
         while self.awaited.is_some() {
             if Instant::now() >= limit {
                 let reason = format!("topic `{}` does not show the request", self.topic);
