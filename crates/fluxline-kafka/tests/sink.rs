@@ -156,7 +156,7 @@ fn memory_of_a_sink_without_brokers_is_bounded_and_the_rest_is_left_out() {
 }
 
 #[test]
-fn events_larger_than_a_record_are_refused_alone_and_stay_in_the_files() {
+fn events_larger_than_a_record_are_left_out_alone_and_stay_in_the_files() {
     let (broker, scratch) = (Broker::start(), Scratch::new());
     broker.create_topic(TOPIC, 2, &[]);
     let run_folder = scratch.run("0001");
@@ -165,11 +165,11 @@ fn events_larger_than_a_record_are_refused_alone_and_stay_in_the_files() {
     let text = experiment(&broker.address, 100, large).replace("= 65536", "= 8192");
     let report = run(&text, &run_folder);
     let its = counters(&report);
-    assert_eq!((its.offered, its.acked, its.refused), (430, 400, 30), "{:?}", report.notes);
-    let advice = "larger than a record of Kafka may be: it is in the files only";
+    assert_eq!((its.offered, its.acked, its.too_large), (430, 400, 30), "{:?}", report.notes);
+    let advice = "the topic lacks it; raise `record-bytes` under [sink.kafka]";
     assert!(report.notes.iter().any(|note| note.contains(advice)), "{:?}", report.notes);
     let verdict = report.verdict.sentence().unwrap_or_default();
-    assert!(verdict.contains("did not acknowledge 30 of 430 events (refused 30"), "{verdict}");
+    assert!(verdict.contains("did not acknowledge 30 of 430 events (too large 30"), "{verdict}");
     let read = read_by_others(&broker);
     assert_eq!((&read["events"], &read["records"]), (&400.into(), &its.records_acked.into()));
     let shipped = ship_run(&run_folder);

@@ -15,7 +15,7 @@ pub const PARTITIONS: u32 = 6;
 /// The names of the readouts.
 pub const READOUTS: [&str; 2] = ["r1", "r2"];
 
-/// The ways to run a command as root: as the user who is root, or by a sudo that asks nothing.
+/// The ways to run a command as root: as the user who is root, or by `sudo -n`, which asks nothing.
 const AS_ROOT: [&[&str]; 2] = [&["env"], &["sudo", "-n"]];
 
 /// A disk of a few kilobytes, mounted until it is dropped.
