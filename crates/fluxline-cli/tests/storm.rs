@@ -45,8 +45,9 @@ fn storm_over_processes_loses_no_packet_without_a_name_and_doubles_none() {
     let lab = StormLab::new();
     let mut storm = Storm::begin(&lab, Draw::new(draw.bits()));
     let boards = Boards::start(lab.ports, draw.bits());
-    // Events of calm moments are those of one process in every word.
-    std::thread::sleep(2 * CALM_AFTER);
+    // Events of calm moments are those of one process in every word. The first outage may reach
+    // back by 3 s, when a readout dies soon after it.
+    std::thread::sleep(6 * CALM_AFTER);
     let began = Instant::now();
     let lasts = Duration::from_secs(seconds());
     while began.elapsed() < lasts || !storm.has_done_everything() {
