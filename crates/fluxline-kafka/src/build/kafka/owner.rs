@@ -13,6 +13,8 @@ use crate::client::config;
 use crate::settings::Settings;
 use crate::transaction::{TRANSACTION_WITHIN, cause_of, is_fenced, refusal_of};
 
+/// Time between two looks for the brokers' answers.
+const ANSWER_LOOK: Duration = Duration::from_millis(1);
 /// Time for a claim or a commit, during which the broker may be away.
 pub(super) const COMMIT_WITHIN: Duration = TRANSACTION_WITHIN;
 
@@ -66,11 +68,13 @@ impl Owner {
     }
 
     /// Commits the open transaction. The client library would look for the answers of the brokers
-    /// every 100 ms only.
+    /// every 100 ms only. A poll of at most 1 ms would not sleep (rdkafka rounds the rest of its time
+    /// down to milliseconds), and take a core for as long as the brokers take.
     pub fn commit(&self) -> Result<(), KafkaError> {
         let began = Instant::now();
         while self.producer.in_flight_count() > 0 && began.elapsed() < COMMIT_WITHIN {
-            self.producer.poll(Duration::from_millis(1));
+            self.producer.poll(Duration::ZERO);
+            std::thread::sleep(ANSWER_LOOK);
         }
         self.producer.commit_transaction(COMMIT_WITHIN)
     }
