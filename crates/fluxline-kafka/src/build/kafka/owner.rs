@@ -68,8 +68,8 @@ impl Owner {
     }
 
     /// Commits the open transaction. The client library would look for the answers of the brokers
-    /// every 100 ms only. A poll of at most 1 ms would not sleep (rdkafka rounds the rest of its time
-    /// down to milliseconds), and take a core for as long as the brokers take.
+    /// every 100 ms only. A poll of at most 1 ms would not sleep, since the client rounds its time
+    /// down to milliseconds: it would take a core for as long as the brokers take.
     pub fn commit(&self) -> Result<(), KafkaError> {
         let began = Instant::now();
         while self.producer.in_flight_count() > 0 && began.elapsed() < COMMIT_WITHIN {
