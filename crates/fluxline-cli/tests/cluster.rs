@@ -184,3 +184,25 @@ fn a_readout_that_dies_starts_again_or_is_ended_and_a_second_one_replaces_it() {
         .sum();
     assert_eq!(well(builder)["counters"]["taken"], handed);
 }
+
+#[test]
+fn a_readout_that_dies_after_its_first_counts_is_taken_for_another_node() {
+    let lab = lab_with(LIVE);
+    let builder = lab.node("builder", "b1");
+    let readouts = [lab.node("r1", "x1"), lab.node("r2", "y1")];
+    readouts.iter().for_each(|readout| readout.wait_for("reads out"));
+    // Its first counts are on the way, and the next ones follow after a second.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let [one, two] = readouts;
+    drop(two);
+    let two = lab.node("r2", "y2");
+    two.wait_for("start 1 of this node");
+    lab.done(&["ctl", &lab.address(), "stop"]);
+    for readout in [one, two] {
+        well(readout);
+    }
+    let (status, _, said) = builder.end();
+    assert!(status == Some(7) && said.contains("but r2 (start 0"), "{status:?}: {said}");
+    let (status, out, said) = lab.command(&["inspect", &lab.address()]);
+    assert!(status == Some(7) && said.contains("r2 (start 0"), "{status:?}: {out} {said}");
+}

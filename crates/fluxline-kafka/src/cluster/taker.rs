@@ -82,7 +82,7 @@ impl NodeTaker {
         experiment: &Experiment,
         reads_files: bool,
     ) -> NodeTaker {
-        NodeTaker {
+        let mut taker = NodeTaker {
             node,
             log,
             reads_files,
@@ -93,7 +93,10 @@ impl NodeTaker {
             state: SharedState::default(),
             changes: Arc::default(),
             published: Moment::default(),
-        }
+        };
+        // The first counts have the node's number: without it they would be those of node 0.
+        taker.publish();
+        taker
     }
 
     /// Returns the state, which changes while the taker works.
