@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{GatherError, RunCommits};
 use crate::build::commits::{CommitList, read_commit};
 use crate::build::{AmendedSource, LogError};
-use crate::client::{check_topic, config, text_of, wrong_settings};
+use crate::client::{TopicError, check_topic, config, text_of, wrong_settings};
 use crate::cluster::control::{ControlState, RunRecord};
 use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::{Begin, ControlRecord};
@@ -212,9 +212,21 @@ pub(super) fn unreadable(topic: &str, partition: u32, error: &KafkaError) -> Gat
     ))
 }
 
+/// Returns the number of partitions of the topic of commits or of events.
 pub(super) fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
     let consumer: BaseConsumer =
         config(settings).create().map_err(|error| broker(&wrong_settings(&error)))?;
-    let partitions = check_topic(consumer.client(), settings, topic);
-    Ok(partitions.map_err(|error| broker(&error))? as u32)
+    match (check_topic(consumer.client(), settings, topic), topic.rsplit_once('.')) {
+        (Ok(partitions), _) => Ok(partitions as u32),
+        // Builders that write folders alone make no topic of events.
+        (Err(TopicError::Missing { .. }), Some((cluster, "events"))) => {
+            let brokers = &settings.brokers;
+            Err(GatherError::Files(format!(
+                "cluster `{cluster}` has no topic `{topic}`: its builders write their events into \
+                 folders alone; copy the folders to this machine, and write `fluxline gather \
+                 runs/{cluster}-0001-* --from kafka://{brokers}/{cluster} --into …` for run 1"
+            )))
+        }
+        (Err(error), _) => Err(broker(&error)),
+    }
 }
