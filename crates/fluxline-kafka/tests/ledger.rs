@@ -3,12 +3,16 @@
 
 mod support;
 
+use std::time::Duration;
+
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_daq::builder::Expectation;
 use fluxline_daq::experiment::check_accept;
 use fluxline_kafka::build::Commit;
 use fluxline_kafka::cluster::block::BLOCK_BYTES_MAX;
-use fluxline_kafka::cluster::{ClusterLedger, ClusterVerdict, Edge, Fate, NodeBlock, ReadoutBlock};
+use fluxline_kafka::cluster::{
+    ClusterLedger, ClusterVerdict, Edge, Fate, NodeBlock, NodeState, ReadoutBlock, Seen,
+};
 use serde_json::Value;
 use support::cluster_world::{CALM, Chaos, STORM, Sim};
 use support::world::{BEGIN, MS, Weather, packets};
@@ -308,6 +312,35 @@ fn advice_on_events_larger_than_a_record_is_to_write_what_is_written_already() {
     let advice = "3 events are larger than a record may be and are not in the topic of events: \
                   gather the builders' folders, which have them where output = \"both\"";
     assert!(sentence.contains(advice), "{sentence}");
+}
+
+#[test]
+fn advice_on_a_dead_builder_is_to_start_it_although_others_do_its_work() {
+    let sim = run(test_seed!(66), 0, CALM);
+    let mut observed = sim.observed();
+    let builder = observed.blocks.iter().find(|seen| seen.block.builder.is_some());
+    let mut builder = builder.expect("a builder").clone();
+    // The run goes on: its readouts are there, and no builder is.
+    observed.blocks.retain(|seen| seen.block.readout.is_some());
+    for seen in &mut observed.blocks {
+        (seen.block.state, seen.quiet) = (NodeState::Running, Duration::ZERO);
+    }
+    let mut sentence_with = |seen: Option<&Seen>| {
+        observed.blocks.extend(seen.cloned());
+        match ClusterLedger::of(&observed).verdict() {
+            ClusterVerdict::Running(sentence) => sentence,
+            other => panic!("{other:?}"),
+        }
+    };
+    let said = sentence_with(None);
+    assert!(said.ends_with("; no builder is running: start one."), "{said}");
+    (builder.block.state, builder.quiet) = (NodeState::Running, Duration::from_secs(60));
+    builder.block.id = "one".to_owned();
+    let said = sentence_with(Some(&builder));
+    assert!(said.ends_with(" is dead, no builder is running: start one."), "{said}");
+    (builder.block.id, builder.quiet) = ("two".to_owned(), Duration::ZERO);
+    let said = sentence_with(Some(&builder));
+    assert!(said.ends_with(" is dead, others do its work."), "{said}");
 }
 
 #[test]

@@ -189,33 +189,54 @@ impl ClusterLedger {
 
     fn running_sentence(&self) -> String {
         let in_flight = self.sum_of(Fate::InFlight);
-        let mut sentence = format!(
+        let state = format!(
             "run {} of {} has not ended: {in_flight} packets are in flight",
             self.run,
             printable(&self.cluster)
         );
-        let dead = self.nodes.iter().filter(|row| row.life == Life::Dead);
-        let dead: Vec<String> = dead.map(|row| format!("{} is dead", name_of(row))).collect();
+        let silent: Vec<String> = self.silent.iter().map(|name| printable(name)).collect();
+        let silent =
+            (!silent.is_empty()).then(|| format!("no block came from {}", silent.join(", ")));
+        let parts: Vec<String> = std::iter::once(state)
+            .chain(self.dead_readouts_in_words())
+            .chain(self.builders_in_words())
+            .chain(silent)
+            .collect();
+        format!("{}.", parts.join("; "))
+    }
+
+    /// Returns what to do about each dead readout.
+    fn dead_readouts_in_words(&self) -> impl Iterator<Item = String> {
+        self.readouts().filter(|row| row.life == Life::Dead).map(|row| {
+            format!(
+                "{} is dead: start it again, or end it with `fluxline ctl kafka://BROKER/{} end {}`",
+                name_of(row),
+                printable(&self.cluster),
+                printable(&row.seen.block.node)
+            )
+        })
+    }
+
+    /// Returns what to do about builders; `None`: nothing.
+    fn builders_in_words(&self) -> Option<String> {
+        let builders = || self.nodes.iter().filter(|row| row.seen.block.role == Role::Builder);
+        let dead: Vec<String> =
+            builders().filter(|row| row.life == Life::Dead).map(name_of).collect();
+        let mut parts = Vec::new();
+        let (verb, whose) = if dead.len() == 1 { ("is", "its") } else { ("are", "their") };
         if !dead.is_empty() {
-            sentence.push_str("; ");
-            sentence.push_str(&dead.join(", "));
-            sentence.push_str("; start it again, unless others do its work");
-            if let Some(row) = self.readouts().find(|row| row.life == Life::Dead) {
-                sentence.push_str(&format!(
-                    ", or end it with `fluxline ctl kafka://BROKER/{} end {}`",
-                    printable(&self.cluster),
-                    printable(&row.seen.block.node)
-                ));
-            }
-        } else if !self.silent.is_empty() {
-            let names: Vec<String> = self.silent.iter().map(|name| printable(name)).collect();
-            sentence.push_str(&format!("; no block came from {}", names.join(", ")));
-        } else if self.built.len() < self.partitions as usize {
-            let missing = self.partitions as usize - self.built.len();
-            sentence.push_str(&format!("; no builder has reported {missing} of its partitions"));
+            parts.push(format!("{} {verb} dead", dead.join(", ")));
         }
-        sentence.push('.');
-        sentence
+        let missing = (self.partitions as usize).saturating_sub(self.built.len());
+        match builders().any(|row| row.life == Life::Alive) {
+            false => parts.push("no builder is running: start one".to_owned()),
+            true if !dead.is_empty() => parts.push(format!("others do {whose} work")),
+            true if missing > 0 => {
+                parts.push(format!("no builder has reported {missing} of its partitions"));
+            }
+            true => {}
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
