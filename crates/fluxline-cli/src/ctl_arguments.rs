@@ -30,7 +30,7 @@ pub struct CtlArguments {
 /// A request to a run.
 #[derive(Debug, Subcommand)]
 pub enum CtlRequest {
-    /// Show its state and its counters
+    /// Show the run's state and its counters
     Status,
     /// Begin to record
     Start,
@@ -50,12 +50,12 @@ pub enum CtlRequest {
         /// The number
         number: u64,
     },
-    /// End a run that cannot be built to its end, with all its nodes; of a cluster
+    /// End a cluster's run that cannot be built to its end, and all its nodes
     Abandon {
         /// The run's number
         run: u64,
     },
-    /// End the part of a readout node that died and will not come back; of a cluster
+    /// End the part of a cluster's readout node that died and will not come back
     End {
         /// The node's name
         node: String,
