@@ -17,8 +17,8 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunReader};
 use fluxline_kafka::build::kafka::KafkaLog;
 use fluxline_kafka::build::{
-    Log, LogError, NodeConfig, Outputs, ReadoutNode, RunFolders, RunPlan, Step, TopicConfig,
-    TopicOutput, WorkError, Worker,
+    Commit, Log, LogError, NodeConfig, Outputs, ReadoutNode, RunFolders, RunPlan, Step,
+    TopicConfig, TopicOutput, WorkError, Worker,
 };
 use fluxline_kafka::gather::committed::{Committed, committed_from};
 use fluxline_kafka::gather::folders::gather_folders;
@@ -26,6 +26,7 @@ use fluxline_kafka::gather::topic::gather_topic;
 use fluxline_kafka::gather::{GatherError, Gathered};
 use fluxline_kafka::settings::Settings;
 use support::broker::Broker;
+use support::built::first_commit;
 use support::world::{
     BEGIN, MS, Packet, RUN, Weather, assert_same, config, datagram, description, events_of,
     one_process, packets,
@@ -471,17 +472,7 @@ fn large_events_small_topics_forged_commits_and_changed_partitions_are_named() {
 
 /// Commits a batch by a claim that has ended.
 fn build_with(log: &mut KafkaLog, claim: &fluxline_kafka::build::Claim) -> LogError {
-    let commit = fluxline_kafka::build::Commit {
-        partition: claim.partition,
-        batch: 0,
-        covers: 1,
-        crc: 0,
-        events: 1,
-        packets: 1,
-        refused: 0,
-        sink: fluxline_kafka::build::SinkSums::default(),
-        builder: "older".to_owned(),
-    };
+    let commit = Commit { partition: claim.partition, ..first_commit("older") };
     log.commit(claim, commit).expect_err("it is fenced")
 }
 

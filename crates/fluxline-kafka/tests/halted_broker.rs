@@ -11,6 +11,7 @@ use fluxline_kafka::build::Log;
 use fluxline_kafka::build::kafka::KafkaLog;
 use fluxline_kafka::settings::Settings;
 use support::broker::Broker;
+use support::built::first_commit;
 
 /// Clients that send meanwhile. Each loses its brokers by chance, about every second one.
 const LOGS: u64 = 8;
@@ -64,4 +65,38 @@ fn every_client_sends_again_after_its_only_broker_was_halted() {
     let stuck = before.iter().zip(&after).filter(|(before, after)| after <= before).count();
     assert_eq!(stuck, 0, "of {LOGS} clients; acknowledged {halted:?}, {before:?}, {after:?}");
     logs.iter().for_each(|log| log.flush(WITHIN).expect("everything is delivered"));
+}
+
+/// The processor time of this thread so far, in ticks of 10 ms. Source: proc(5), fields 14 and 15.
+fn ticks_of_thread() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux");
+    // The name before it may have blanks.
+    let (_, fields) = text.rsplit_once(')').expect("a name");
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    fields[11..13].iter().map(|field| field.parse::<u64>().expect("a number")).sum()
+}
+
+#[test]
+fn builder_that_waits_for_a_commit_takes_a_core() {
+    let broker = Broker::start();
+    for topic in ["lab.fragments", "lab.commits", "lab.checkpoints"] {
+        broker.create_topic(topic, 1, &[]);
+    }
+    let settings = Settings { brokers: broker.address.clone(), ..Settings::default() };
+    let mut log = KafkaLog::open(&settings, "lab", 1).expect("opened");
+    let claim = log.claim(0, "b").expect("claimed");
+    broker.signal("-STOP");
+    let (before, began) = (ticks_of_thread(), Instant::now());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            sleep(Duration::from_secs(4));
+            broker.signal("-CONT");
+        });
+        log.commit(&claim, first_commit("b")).expect("committed");
+    });
+    let (ticks, waited) = (ticks_of_thread() - before, began.elapsed());
+    assert!(waited > Duration::from_secs(3), "the broker was not away: {waited:?}");
+    // It took all of them, once: 100 in each second.
+    let share = ticks as f64 * 0.01 / waited.as_secs_f64();
+    assert!(share < 0.25, "{ticks} ticks in {waited:?}");
 }

@@ -16,6 +16,8 @@ use fluxline_kafka::build::{
     BuiltSource, NodeConfig, Output, OutputBatch, ReadoutNode, RunPlan, Step, Worker,
 };
 use fluxline_kafka::cluster::block::BLOCK_VERSION;
+use fluxline_kafka::cluster::control_log::ControlLog;
+use fluxline_kafka::cluster::record::{Begin, ControlRecord, Join};
 use fluxline_kafka::cluster::topics;
 use fluxline_kafka::cluster::{
     BuilderBlock, ClusterVerdict, LedgerError, LedgerReader, LedgerWriter, Life, NodeBlock,
@@ -225,6 +227,52 @@ fn ledger_of_each_run_closes_whatever_others_write_into_its_topics() {
     let unknown = LedgerReader::open(&settings, "lab", Some(9), WITHIN).err().expect("no run 9");
     assert!(matches!(unknown, LedgerError::Unknown { .. }), "{unknown}");
     assert!(unknown.to_string().contains("no run 9 (found: 2, 1)"), "{unknown}");
+}
+
+/// Begins the next run of one readout node, as a process of `Role::Readout` that joins alone.
+fn begin(control: &mut ControlLog, incarnation: u64) {
+    let join = ControlRecord::Join(Join {
+        node: "crate-a".to_owned(),
+        id: "a".to_owned(),
+        role: Role::Readout,
+        incarnation,
+        digest: "d".to_owned(),
+        readouts: vec!["crate-a".to_owned()],
+        at_ns: clock::now().as_ns(),
+        ..Join::default()
+    });
+    control.append(&join).expect("stored");
+    let begin = control.state().next_run().expect("every readout has joined");
+    let offsets = || vec![0; PARTITIONS as usize];
+    let begin = Begin { fragments: offsets(), commits: offsets(), ..begin };
+    control.append(&ControlRecord::Begin(begin)).expect("stored");
+}
+
+#[test]
+fn nodes_and_inspect_read_the_runs_of_the_past() {
+    let (_broker, settings) = cluster();
+    let mut control = ControlLog::open(&settings, "lab").expect("the topic");
+    let mut writer = LedgerWriter::open(&settings, "lab").expect("the topic");
+    let mut foreign = Vec::new();
+    for run in 1..=2 {
+        begin(&mut control, run);
+        let readout = Some(ReadoutBlock::default());
+        let block = NodeBlock { readout, ..block(run, "crate-a", NodeState::Running) };
+        writer.finish(&block, WITHIN).expect("stored");
+        for _ in 0..3 {
+            send(&settings, "lab.ledger", "x", b"nonsense");
+        }
+        let record = control.state().run(run).expect("it began");
+        let nodes = LedgerReader::open_nodes(&settings, "lab", record, WITHIN).expect("a ledger");
+        let whole = LedgerReader::open(&settings, "lab", None, WITHIN).expect("a ledger");
+        assert_eq!((nodes.ledger().nodes.len(), whole.ledger().nodes.len()), (1, 1));
+        foreign.push((nodes.ledger().foreign, whole.ledger().foreign));
+        control.append(&ControlRecord::Abandon { run }).expect("stored");
+        // Times of records are whole milliseconds.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Records of somebody else show from where a reader has read.
+    assert_eq!(foreign, [(3, 3), (3, 3)]);
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use fluxline_kafka::TopicError;
 use fluxline_kafka::build::kafka::KafkaLog;
-use fluxline_kafka::build::{Commit, Log, LogError, SinkSums};
+use fluxline_kafka::build::{Log, LogError};
 use fluxline_kafka::settings::Settings;
 use fluxline_kafka::ship::{ShipError, ship};
 use support::broker::Broker;
+use support::built::first_commit;
 use support::runs::{record, to_topic};
 
 const RIGHTS: &str = "allow.everyone.if.no.acl.found=true\nauthorizer.class.name=\
@@ -23,12 +24,6 @@ fn cluster(broker: &Broker, name: &str) -> KafkaLog {
     }
     let settings = Settings { brokers: broker.address.clone(), options: BTreeMap::new() };
     KafkaLog::open(&settings, name, 1).expect("opened")
-}
-
-fn commit() -> Commit {
-    let (partition, sink, builder) = (0, SinkSums::default(), "b".to_owned());
-    let (batch, covers, crc, events, packets, refused) = (0, 1, 0, 1, 1, 0);
-    Commit { partition, batch, covers, crc, events, packets, refused, sink, builder }
 }
 
 /// The sentence of a shipment that the brokers refuse.
@@ -67,7 +62,7 @@ fn missing_right_is_named_and_a_builder_does_not_try_again() {
     let mut log = cluster(&broker, "two");
     let claim = log.claim(0, "b").expect("claimed");
     broker.allow_only(&["Describe", "Read"], &["--topic", "two.commits"]);
-    let error = log.commit(&claim, commit()).expect_err("the topic is denied");
+    let error = log.commit(&claim, first_commit("b")).expect_err("the topic is denied");
     assert!(matches!(error, LogError::Refused(_)), "{error:?}");
     assert!(error.to_string().contains("the right `Write` on every topic"), "{error}");
 }

@@ -8,13 +8,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
+use fluxline_kafka::build::Log;
 use fluxline_kafka::build::kafka::KafkaLog;
-use fluxline_kafka::build::{Commit, Log, SinkSums};
 use fluxline_kafka::settings::Settings;
 use fluxline_kafka::ship::{ShipConfig, ship};
 use fluxline_kafka::sink;
 use fluxline_run::Options;
 use support::broker::Broker;
+use support::built::first_commit;
 
 const SECRET: &str = "secret";
 
@@ -76,9 +77,7 @@ fn building_works(settings: &Settings) {
     log.append(0, b"a record").expect("appended");
     log.flush(Duration::from_secs(30)).expect("acknowledged");
     let claim = log.claim(0, "builder").expect("claimed");
-    let (partition, sink, builder) = (0, SinkSums::default(), "builder".to_owned());
-    let (batch, covers, crc, events, packets, refused) = (0, 1, 0, 1, 1, 0);
-    let commit = Commit { partition, batch, covers, crc, events, packets, refused, sink, builder };
+    let commit = first_commit("builder");
     log.commit(&claim, commit.clone()).expect("committed");
     assert_eq!(log.claim(0, "next").expect("claimed").committed, [commit]);
     let limit = Instant::now() + Duration::from_secs(30);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use fluxline_core::Span;
 use fluxline_daq::builder::{Mode, Scope};
 use fluxline_daq::event::EventBatch;
-use fluxline_kafka::build::{BuiltSource, NodeConfig, Output, OutputBatch, ReadoutNode};
+use fluxline_kafka::build::{
+    BuiltSource, Commit, NodeConfig, Output, OutputBatch, ReadoutNode, SinkSums,
+};
 
 use super::world::{Event, RUN, description, events_of};
 
@@ -21,6 +23,21 @@ pub fn readout(node: u16, start: u32, partitions: u32) -> ReadoutNode {
         memory_bytes: 1 << 30,
     };
     ReadoutNode::new(config, vec![("boards".to_owned(), description())], partitions)
+}
+
+/// Returns the commit of a first batch, which covers one record.
+pub fn first_commit(builder: &str) -> Commit {
+    Commit {
+        partition: 0,
+        batch: 0,
+        covers: 1,
+        crc: 0,
+        events: 1,
+        packets: 1,
+        refused: 0,
+        sink: SinkSums::default(),
+        builder: builder.to_owned(),
+    }
 }
 
 /// Batches by partition and number. A builder that takes over makes the last ones again.
