@@ -109,7 +109,7 @@ fn source_that_falls_silent_in_a_cluster_is_no_fault_of_the_run() {
         assert!(said.contains(&label), "`{label}`: {said}");
     }
     let (status, _, said) = lab.command(&["gather", &address, "--into", "all"]);
-    let advice = format!("`fluxline gather runs/lab-0001-* --from {address} --into …`");
+    let advice = format!("`fluxline gather runs/lab-0001-* --from {address} --run 1 --into …`");
     assert!(status == Some(3) && said.contains(&advice), "{said}");
     lab.done(&["gather", "runs/lab-0001-b1", "--from", &address, "--into", "all"]);
     let text = std::fs::read_to_string(lab.path("all/run.json")).expect("run.json");

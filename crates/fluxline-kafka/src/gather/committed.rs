@@ -134,7 +134,7 @@ pub fn committed_from(
     begins: &[u64],
 ) -> Result<Committed, GatherError> {
     let topic = format!("{cluster}.commits");
-    let found = partitions_of(settings, &topic)?;
+    let found = partitions_of(settings, &topic).map_err(|error| broker(&error))?;
     // Partitions that somebody added later are those of later runs.
     if (found as usize) < begins.len() {
         return Err(GatherError::Broker(format!(
@@ -212,21 +212,8 @@ pub(super) fn unreadable(topic: &str, partition: u32, error: &KafkaError) -> Gat
     ))
 }
 
-/// Returns the number of partitions of the topic of commits or of events.
-pub(super) fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, GatherError> {
+pub(super) fn partitions_of(settings: &Settings, topic: &str) -> Result<u32, TopicError> {
     let consumer: BaseConsumer =
-        config(settings).create().map_err(|error| broker(&wrong_settings(&error)))?;
-    match (check_topic(consumer.client(), settings, topic), topic.rsplit_once('.')) {
-        (Ok(partitions), _) => Ok(partitions as u32),
-        // Builders that write folders alone make no topic of events.
-        (Err(TopicError::Missing { .. }), Some((cluster, "events"))) => {
-            let brokers = &settings.brokers;
-            Err(GatherError::Files(format!(
-                "cluster `{cluster}` has no topic `{topic}`: its builders write their events into \
-                 folders alone; copy the folders to this machine, and write `fluxline gather \
-                 runs/{cluster}-0001-* --from kafka://{brokers}/{cluster} --into …` for run 1"
-            )))
-        }
-        (Err(error), _) => Err(broker(&error)),
-    }
+        config(settings).create().map_err(|error| wrong_settings(&error))?;
+    Ok(check_topic(consumer.client(), settings, topic)? as u32)
 }

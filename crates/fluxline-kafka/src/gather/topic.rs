@@ -12,12 +12,12 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use super::committed::{Committed, partitions_of, unreadable};
+use super::committed::{Committed, broker, partitions_of, unreadable};
 use super::target::Target;
 use super::{About, Feed, GatherError, Gathered, Progress, merge};
 use crate::build::Commit;
 use crate::build::topic::{Description, EventKey, EventPart};
-use crate::client::{ANSWER_WITHIN, config, watermarks};
+use crate::client::{ANSWER_WITHIN, TopicError, config, watermarks};
 use crate::reading::{is_passing, position};
 use crate::settings::Settings;
 
@@ -37,8 +37,10 @@ pub fn gather_topic(
     progress: Progress<'_>,
 ) -> Result<Gathered, GatherError> {
     let topic = format!("{cluster}.events");
-    let count = partitions_of(settings, &topic)?.max(1);
     let commits = &committed.commits;
+    let count = partitions_of(settings, &topic)
+        .map_err(|error| no_events(settings, cluster, commits.run, &error))?
+        .max(1);
     let mut feeds = BTreeMap::new();
     for (partition, list) in &commits.partitions {
         let began = committed.began_ms.get(partition).copied().unwrap_or(0);
@@ -63,6 +65,20 @@ pub fn gather_topic(
             Err(error)
         }
     }
+}
+
+/// Returns the error of a topic of events that cannot be read. Builders that write folders alone
+/// make none.
+fn no_events(settings: &Settings, cluster: &str, run: u64, error: &TopicError) -> GatherError {
+    if !matches!(error, TopicError::Missing { .. }) {
+        return broker(error);
+    }
+    let brokers = &settings.brokers;
+    GatherError::Files(format!(
+        "cluster `{cluster}` has no topic `{cluster}.events`: its builders write their events into \
+         folders alone; copy the folders to this machine, and write `fluxline gather \
+         runs/{cluster}-{run:04}-* --from kafka://{brokers}/{cluster} --run {run} --into …`"
+    ))
 }
 
 /// A reader of one partition of the topic.
