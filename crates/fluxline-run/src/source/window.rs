@@ -20,6 +20,7 @@ pub(super) struct Window {
     most: u64,
     sent: u64,
     arrived: Arrived,
+    lost_after: Duration,
 }
 
 /// The receiver's side.
@@ -37,7 +38,7 @@ impl Arrived {
 impl Window {
     /// Returns a window of at most `most` datagrams on the way.
     pub fn new(most: u32) -> Window {
-        Window { most: most.into(), sent: 0, arrived: Arrived::default() }
+        Window { most: most.into(), sent: 0, arrived: Arrived::default(), lost_after: LOST_AFTER }
     }
 
     /// Returns the receiver's side.
@@ -55,7 +56,7 @@ impl Window {
         let mut seen = self.arrived.0.load(Ordering::Relaxed);
         let mut progress = Instant::now();
         while self.sent + more > seen + self.most {
-            if progress.elapsed() > LOST_AFTER {
+            if progress.elapsed() > self.lost_after {
                 self.sent = seen;
                 break;
             }
@@ -71,21 +72,39 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
-    #[test]
-    fn full_window_waits_for_arrivals_and_not_for_what_is_lost() {
-        let mut window = Window::new(8);
-        let arrived = window.arrived();
+    /// Returns a full window of eight whose missing datagrams are lost after that time.
+    fn full(lost_after: Duration) -> Window {
+        let mut window = Window { lost_after, ..Window::new(8) };
         window.make_room(8);
+        window
+    }
+
+    #[test]
+    fn full_window_waits_for_arrivals() {
+        let mut window = full(Duration::from_secs(60));
+        let arrived = window.arrived();
+        let is_late = Arc::new(AtomicBool::new(false));
+        let was_late = is_late.clone();
         let receiver = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
+            is_late.store(true, Ordering::SeqCst);
             arrived.set(4);
         });
-        let began = Instant::now();
         window.make_room(4);
-        assert!(began.elapsed() >= Duration::from_millis(50), "it waited for the receiver");
-        receiver.join().unwrap();
+        assert!(was_late.load(Ordering::SeqCst), "it sent before anything had arrived");
+        receiver.join().expect("it does not panic");
+        assert_eq!(window.sent, 12, "nothing counts as lost");
+    }
+
+    #[test]
+    fn full_window_does_not_wait_for_what_is_lost() {
+        let mut window = full(Duration::from_millis(1));
+        window.arrived().set(4);
+        window.make_room(4);
         window.make_room(4); // nothing arrives any more: what was sent is lost
         assert_eq!(window.sent, 8);
     }
