@@ -7,6 +7,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crc_fast::CrcAlgorithm;
@@ -53,7 +54,7 @@ fn topics(broker: &Broker, cluster: &str) {
 }
 
 /// Reads packets out, at the speed of their times or at once.
-fn read_out(log: &mut KafkaLog, packets: &[Packet], in_time: bool) {
+fn read_out(log: &mut KafkaLog, packets: &[Packet], mut wait_for: impl FnMut(&Packet)) {
     let config = NodeConfig {
         run: RUN,
         node: 0,
@@ -65,12 +66,8 @@ fn read_out(log: &mut KafkaLog, packets: &[Packet], in_time: bool) {
     };
     let inputs = vec![("boards".to_owned(), description())];
     let mut readout = ReadoutNode::new(config, inputs, PARTITIONS);
-    let began = Instant::now();
     for packet in packets {
-        if in_time {
-            let due = Duration::from_nanos(packet.at - BEGIN);
-            std::thread::sleep(due.saturating_sub(began.elapsed()));
-        }
+        wait_for(packet);
         assert!(readout.take(0, Moment::from_ns(packet.at), &datagram(packet)));
         readout.hand_over(log).expect("the broker is there");
     }
@@ -180,6 +177,20 @@ fn wait(mut child: Child) -> ExitStatus {
     }
 }
 
+/// Sends the packets at the times of their arrival. From three quarters of them on it sends one in
+/// 20 ms as long as a storm goes on: where all is built, nobody can be killed or fenced.
+fn read_out_in_time(log: &mut KafkaLog, packets: &[Packet], storms: &AtomicU32) {
+    let began = Instant::now();
+    let quiet_from = packets[packets.len() / 4 * 3].at;
+    read_out(log, packets, |packet| {
+        let due = Duration::from_nanos(packet.at - BEGIN);
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        if packet.at > quiet_from && storms.load(Ordering::Relaxed) > 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
+
 /// Kills and replaces the builders of a partition; returns the number of zombies that were fenced.
 fn storm(broker: &Broker, partition: u32, seed: u64) -> u64 {
     let mut draw = Draw::new(seed);
@@ -201,7 +212,6 @@ fn storm(broker: &Broker, partition: u32, seed: u64) -> u64 {
             wait(child);
         }
     }
-    assert!(wait(start_builder(broker, partition, 1000)).success(), "the last builder failed");
     fenced
 }
 
@@ -250,17 +260,24 @@ fn builders_killed_within_transactions_double_and_lose_no_event() {
     let broker = Broker::shared();
     topics(&broker, "lab");
     let mut log = KafkaLog::open(&settings(&broker.address), "lab", RUN).expect("the topics");
+    let still_storms = AtomicU32::new(PARTITIONS);
     let fenced: u64 = std::thread::scope(|scope| {
+        let (broker, still_storms) = (&broker, &still_storms);
         let storms: Vec<_> = (0..PARTITIONS)
             .map(|partition| {
-                let broker = &broker;
-                scope.spawn(move || storm(broker, partition, seed + u64::from(partition)))
+                scope.spawn(move || {
+                    let fenced = storm(broker, partition, seed + u64::from(partition));
+                    still_storms.fetch_sub(1, Ordering::Relaxed);
+                    let last = wait(start_builder(broker, partition, 1000));
+                    assert!(last.success(), "the last builder failed");
+                    fenced
+                })
             })
             .collect();
-        read_out(&mut log, &packets, true);
+        read_out_in_time(&mut log, &packets, still_storms);
         storms.into_iter().map(|storm| storm.join().expect("no panic")).sum()
     });
-    assert!(fenced > 0, "no builder came back from the dead");
+    assert_eq!(fenced, 2 * u64::from(PARTITIONS), "a builder back from the dead was not fenced");
     let one = sums(&one_process(&packets));
     let read = read_by_others(&broker, "lab.events");
     assert_eq!(read.len(), one.len());
@@ -304,7 +321,7 @@ impl Built {
         let packets = packets(&mut Draw::new(test_seed!(62)), weather);
         let settings = settings(&broker.address);
         let mut log = KafkaLog::open(&settings, cluster, RUN).expect("the topics");
-        read_out(&mut log, &packets, false);
+        read_out(&mut log, &packets, |_| {});
         let folders = scratch.join(format!("{cluster}-builders"));
         std::fs::create_dir(&folders).expect("a folder");
         let record_bytes = log.open_events(cluster, record_bytes).expect("the topic");
@@ -437,7 +454,7 @@ fn large_events_small_topics_forged_commits_and_changed_partitions_are_named() {
     );
     broker.put("c.commits", 0, Some(&format!("{RUN}/0/0")), forged.as_bytes());
     let mut log = KafkaLog::open(&built.settings, "c", RUN).expect("the topics");
-    read_out(&mut log, &built.packets, false);
+    read_out(&mut log, &built.packets, |_| {});
     let bytes = log.open_events("c", 65536).expect("the topic");
     let mut to = outputs(None, "builder-1", bytes);
     let said = build(&mut log, 0, &mut to, "builder-1").expect_err("forged").to_string();

@@ -116,11 +116,14 @@ fn two_senders_with_one_source_key_do_not_end_as_if_all_were_well() {
     let Some(scene) = Scene::new() else { return };
     let live = scene.listen("run", BY_KEY);
     let plan = |seed: u64| {
-        json!({ "seed": seed, "boards": [
+        json!({ "seed": seed, "awaits_go": true, "boards": [
             { "board": 5, "parts": [{ "at_us": 0, "count": 1000, "period_us": 1000 }] },
         ] })
     };
-    let senders = [1, 2].map(|seed| scene.send(&format!("same-{seed}"), &plan(seed), live.port));
+    let mut senders =
+        [1, 2].map(|seed| scene.send(&format!("same-{seed}"), &plan(seed), live.port));
+    // One behind the other would be a restart.
+    senders.iter_mut().for_each(super::scene::Sender::go);
     let logs = senders.map(super::scene::Sender::done);
     let ended = live.end("INT");
     let found = scene.check(&ended.folder, &[&logs[0], &logs[1]]);

@@ -165,6 +165,7 @@ impl Scene {
         let file = self.plan(name, plan);
         let mut child = Command::new(&self.python)
             .args([text(&script("send.py")), text(&file), &port.to_string(), text(&log)])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("Python starts");
@@ -250,6 +251,12 @@ impl Live {
 }
 
 impl Sender {
+    /// Lets a sender go whose plan says `awaits_go`.
+    pub fn go(&mut self) {
+        let mut input = self.child.0.stdin.take().expect("it was piped");
+        std::io::Write::write_all(&mut input, b"go\n").expect("it waits for the line");
+    }
+
     /// Waits until it has sent everything; its log.
     pub fn done(mut self) -> PathBuf {
         assert_eq!(self.child.wait("the sender"), Some(0));

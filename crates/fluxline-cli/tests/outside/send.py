@@ -5,6 +5,8 @@
 A line of the log: kind, board, spill, counter, key, size, digest, time before and after sending
 [ns, CLOCK_MONOTONIC]. The part before sending is on the file before the packet leaves, so that a
 line without its second time is the one packet of a killed sender that nobody knows about.
+
+With `awaits_go` in the plan, it sends nothing before standard input has a line.
 """
 
 import os
@@ -43,6 +45,8 @@ def main():
             senders[packet.board] = sender(plan, port)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     print("sending", flush=True)
+    if plan.get("awaits_go"):
+        sys.stdin.readline()
     began = time.monotonic_ns()
     for packet, line in zip(rows, lines):
         wait = began + packet.at_ns - time.monotonic_ns()
