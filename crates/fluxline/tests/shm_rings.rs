@@ -348,17 +348,36 @@ fn a_producer_whose_consumer_restarts_notices_it_and_finds_the_new_one() {
     }
 }
 
-#[test]
-fn the_example_ends_when_the_run_that_it_pushes_to_is_killed() {
+/// Returns true if no source of the program is newer than the program.
+fn is_fresh(program: &Path) -> bool {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    let sources = std::fs::read_to_string(program.with_extension("d"));
+    let (Ok(sources), Some(built)) = (sources, changed(program)) else { return false };
+    let is_older =
+        |source: &str| changed(Path::new(source)).is_some_and(|changed| changed <= built);
+    sources.split_whitespace().skip(1).all(is_older)
+}
+
+/// Returns the example. `cargo test` builds it beside this program, and `cargo test --test` does
+/// not. To build it here takes minutes: without the other crates, dependencies have other features.
+fn push_packets() -> PathBuf {
     let program = std::env::current_exe().expect("a path");
     let profile = program.ancestors().nth(2).expect("target/PROFILE/deps/PROGRAM");
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "-p", "fluxline", "--example", "push_packets"])
-        .arg("--target-dir")
-        .arg(profile.parent().expect("target"))
-        .status();
-    assert!(built.is_ok_and(|status| status.success()));
-    let example = profile.parent().expect("target").join("debug/examples/push_packets");
+    let example = profile.join("examples/push_packets");
+    if !is_fresh(&example) {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "-p", "fluxline", "--example", "push_packets"])
+            .arg("--target-dir")
+            .arg(profile.parent().expect("target"))
+            .status();
+        assert!(built.is_ok_and(|status| status.success()));
+    }
+    example
+}
+
+#[test]
+fn the_example_ends_when_the_run_that_it_pushes_to_is_killed() {
+    let example = push_packets();
     // The example takes the user's own base.
     let group = format!("test-example-{}", std::process::id());
     let open_here = |node: &str| {
