@@ -43,6 +43,7 @@ ALONE = {
     "fluxline-cli/cluster_choices": "as cluster",
     "fluxline-cli/cluster_links": "as cluster",
     "fluxline-cli/cluster_partitions": "as cluster",
+    "fluxline-cli/cluster_quota": "as cluster",
     "fluxline-cli/cluster_sources": "as cluster",
     "fluxline-cli/kafka_documents": "as cluster",
     "fluxline-cli/storm": "as cluster",

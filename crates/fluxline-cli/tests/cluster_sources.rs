@@ -60,14 +60,9 @@ fn packets_of(event: u64) -> Vec<Packet> {
 
 /// Sends board 0 to one node and the others to the other; returns the number of packets.
 fn send_all(nodes: &[Process; 2]) -> u64 {
-    let addresses = ["a", "b"].iter().zip(nodes).map(|(source, node)| {
-        node.wait_for(&format!("source {source} on "));
-        let said = node.said();
-        let words = format!("source {source} on ");
-        let line = said.lines().find_map(|line| Some(line.split_once(&words)?.1.to_owned()));
-        line.expect("an address").trim().trim_start_matches("udp://").to_owned()
-    });
-    let addresses: Vec<String> = addresses.collect();
+    let address_of =
+        |(source, node): (&str, &Process)| node.wait_for_rest(&format!("source {source} on "));
+    let addresses: Vec<String> = ["a", "b"].into_iter().zip(nodes).map(address_of).collect();
     // A socket for each board: a sender is known by its port, too.
     let socket = || UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let sockets = [socket(), socket(), socket()];

@@ -84,6 +84,14 @@ impl Broker {
         broker_sh(&[&to[..], &["--partitions", &partitions]].concat());
     }
 
+    /// Sets what all producers of a client id may send together.
+    pub fn set_quota(&self, client_id: &str, bytes_per_s: u32) {
+        let quota = format!("producer_byte_rate={bytes_per_s}");
+        let of = ["tool", "configs", "--bootstrap-server", &self.address, "--alter"];
+        let to = ["--add-config", &quota, "--entity-type", "clients", "--entity-name", client_id];
+        broker_sh(&[&of[..], &to[..]].concat());
+    }
+
     /// Gives a topic more partitions.
     pub fn add_partitions(&self, topic: &str, partitions: u32) {
         let (address, partitions) = (&self.address, partitions.to_string());

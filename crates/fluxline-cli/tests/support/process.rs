@@ -82,6 +82,18 @@ impl Process {
         until(&format!("{}: {words}", self.name), has_said, || self.said());
     }
 
+    /// Waits for words on standard error; returns what follows them in their line.
+    pub fn wait_for_rest(&self, words: &str) -> String {
+        let rest_of = |said: &str| {
+            // The line may still be on its way.
+            let (complete, _) = said.rsplit_once('\n')?;
+            complete.lines().find_map(|line| Some(line.split_once(words)?.1.trim().to_owned()))
+        };
+        self.wait_for(words);
+        until(words, || rest_of(&self.said()).is_some(), || self.said());
+        rest_of(&self.said()).expect("it is there")
+    }
+
     /// Returns the exit status of a process that has ended.
     pub fn ended(&self) -> Option<ExitStatus> {
         self.child().try_wait().expect("a child")

@@ -13,7 +13,9 @@ use super::record::ControlRecord;
 use crate::build::LogError;
 use crate::build::deliveries::Deliveries;
 use crate::changed::PartitionsChanged;
-use crate::client::{ANSWER_WITHIN, TopicError, ask_about, check_topic, config, wrong_settings};
+use crate::client::{
+    ANSWER_WITHIN, TopicError, ask_about, check_topic, control_config, wrong_settings,
+};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
 
@@ -30,7 +32,7 @@ pub(super) fn name_clusters(settings: &Settings, cluster: &str, error: TopicErro
     if !matches!(error, TopicError::Missing { .. }) {
         return error;
     }
-    let client: Result<BaseConsumer, KafkaError> = config(settings).create();
+    let client: Result<BaseConsumer, KafkaError> = control_config(settings, &[]).create();
     let Ok(metadata) = client.and_then(|client| ask_about(client.client(), None, ANSWER_WITHIN))
     else {
         return error;
@@ -74,7 +76,7 @@ impl ControlLog {
     /// Errors: [`TopicError`]; the topic must exist.
     pub fn open(settings: &Settings, cluster: &str) -> Result<ControlLog, TopicError> {
         let topic = format!("{cluster}.control");
-        let producer: BaseProducer<Deliveries> = config(settings)
+        let producer: BaseProducer<Deliveries> = control_config(settings, &[])
             .set("enable.idempotence", "true")
             .set("message.timeout.ms", ANSWERED_WITHIN.as_millis().to_string())
             .create_with_context(Deliveries::default())
@@ -83,7 +85,7 @@ impl ControlLog {
         if partitions != 1 {
             return Err(TopicError::Partitions { topic, found: partitions, needed: 1 });
         }
-        let consumer: BaseConsumer = config(settings)
+        let consumer: BaseConsumer = control_config(settings, &[])
             .set("group.id", "fluxline-control")
             .set("enable.auto.commit", "false")
             .set("enable.partition.eof", "true")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
-use crate::client::{TopicError, config, wrong_settings};
+use crate::client::{TopicError, control_config, wrong_settings};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
 
@@ -28,7 +28,7 @@ impl Group {
     /// Errors: [`TopicError::Settings`].
     pub fn join(settings: &Settings, cluster: &str) -> Result<Group, TopicError> {
         let topic = format!("{cluster}.fragments");
-        let consumer: BaseConsumer = config(settings)
+        let consumer: BaseConsumer = control_config(settings, &[])
             .set("group.id", format!("{cluster}.builders"))
             .set("enable.auto.commit", "false")
             .set("partition.assignment.strategy", "cooperative-sticky")

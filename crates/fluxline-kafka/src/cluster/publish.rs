@@ -13,7 +13,7 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 use super::block::{BLOCK_BYTES_MAX, NodeBlock};
 use super::drift::NodeClock;
 use crate::build::LogError;
-use crate::client::{TopicError, check_topic, config, wrong_settings};
+use crate::client::{TopicError, check_topic, control_config, wrong_settings};
 use crate::lasting::Lasting;
 use crate::settings::Settings;
 
@@ -81,7 +81,7 @@ impl LedgerWriter {
         let (done, acknowledged) = (AtomicU64::new(0), AtomicU64::new(0));
         let clock = Mutex::new(NodeClock::new(now));
         let counts = Arc::new(Counts { done, acknowledged, clock });
-        let producer: ThreadedProducer<Deliveries> = config(settings)
+        let producer: ThreadedProducer<Deliveries> = control_config(settings, &[])
             .set("enable.idempotence", "true")
             .set("message.timeout.ms", "10000") // an old block is worth nothing
             .set("message.max.bytes", (BLOCK_BYTES_MAX + 4096).to_string())

@@ -11,7 +11,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use crate::build::LogError;
 use crate::client::{
-    ANSWER_WITHIN, TopicError, check_topic, config_or, watermarks, wrong_settings,
+    ANSWER_WITHIN, TopicError, check_topic, control_config, watermarks, wrong_settings,
 };
 use crate::lasting::Lasting;
 use crate::settings::Settings;
@@ -187,7 +187,7 @@ impl Tail {
 /// Returns the configuration of a reader. An end is stated after a wait for further records, which
 /// is 500 ms by default.
 fn reader_config(settings: &Settings) -> ClientConfig {
-    let mut config = config_or(settings, &[("fetch.wait.max.ms", "100")]);
+    let mut config = control_config(settings, &[("fetch.wait.max.ms", "100")]);
     config
         .set("group.id", "fluxline-inspect")
         .set("enable.auto.commit", "false")
