@@ -156,14 +156,22 @@ fn child() {
     }
 }
 
+/// The file that a consumer makes when it has read a record.
+fn has_read(base: &Path) -> PathBuf {
+    base.join("a-record-was-read")
+}
+
 /// A consumer that reads for ever, until it is killed.
 fn consume(base: &Path) {
     let (mut node, mut ring) = owner(base);
-    let began = Instant::now();
+    let (began, mut is_first) = (Instant::now(), true);
     while began.elapsed() < 3 * PATIENCE {
         while node.poll(clock::now()).is_some() {}
         while let Ok(Some(record)) = ring.next() {
             check(record);
+            if std::mem::take(&mut is_first) {
+                std::fs::write(has_read(base), "").expect("written");
+            }
         }
         ring.wait(Duration::from_millis(1));
     }
@@ -258,7 +266,12 @@ fn a_consumer_killed_at_a_random_moment_ends_a_producer_that_tries_again_and_aga
         let mut producers = [start("producer", base.path()), start("producer", base.path())];
         let mut node = open(base.path(), "here").expect("opens");
         reach(&mut node, KEY).expect("the right key");
-        std::thread::sleep(Duration::from_micros(30_000 + draw.below(50_000)));
+        let began = Instant::now();
+        while std::fs::remove_file(has_read(base.path())).is_err() {
+            assert!(began.elapsed() < PATIENCE, "no producer pushes");
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_micros(draw.below(50_000)));
         consumer.kill().expect("killed"); // SIGKILL
         consumer.wait().expect("waited");
         let next = start("consumer", base.path());
@@ -279,6 +292,8 @@ fn a_consumer_killed_at_a_random_moment_ends_a_producer_that_tries_again_and_aga
             let _ = child.kill();
             child.wait().expect("waited");
         }
+        // The other producer may have pushed to the next consumer.
+        let _ = std::fs::remove_file(has_read(base.path()));
     }
 }
 

@@ -12,7 +12,7 @@ use fluxline_core::fabric::{Completion, EndpointId, Fabric, Key, Name, Status};
 /// Of all regions.
 pub const KEY: Key = Key(7);
 /// Longer than anything takes on a slow machine.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A name that is legal.
 pub fn name(text: &str) -> Name {
