@@ -75,10 +75,10 @@ fn no_events(settings: &Settings, cluster: &str, run: u64, error: &TopicError) -
     }
     let brokers = &settings.brokers;
     GatherError::Files(format!(
-        "cluster `{cluster}` has no topic `{cluster}.events`: either its builders write folders \
-         alone, as they do by default, or somebody deleted it; where they write folders, copy these \
-         to this machine, and write `fluxline gather runs/{cluster}-{run:04}-* --from \
-         kafka://{brokers}/{cluster} --run {run} --into …`"
+        "cluster `{cluster}` has no topic `{cluster}.events`: its builders write folders alone, \
+         or somebody deleted it; in the first case, copy the folders to this machine, and write \
+         `fluxline gather runs/{cluster}-{run:04}-* --from kafka://{brokers}/{cluster} --run {run} \
+         --into …`"
     ))
 }
 
