@@ -62,8 +62,10 @@ class Program:
         began, late = time.monotonic(), ""
         # Its output goes to a file: a pipe would stay open as long as a child that outlives it.
         with tempfile.TemporaryFile() as written:
+            # Below nohup, it would ignore a signal that tests send to their children.
+            command = ["env", "--default-signal=HUP", *self.command]
             # A session of its own, so that its children can be killed with it.
-            child = subprocess.Popen(self.command, cwd=self.folder, stdin=subprocess.DEVNULL,
+            child = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL,
                                      stdout=written, stderr=subprocess.STDOUT,
                                      env=os.environ | {"CARGO_MANIFEST_DIR": str(self.folder)},
                                      start_new_session=True)
