@@ -223,9 +223,9 @@ pub fn config_or(settings: &Settings, defaults: &[(&str, &str)]) -> ClientConfig
     config
 }
 
-/// Returns the configuration of a client of control and counts: its client id ends in `-control`.
-/// A quota of the brokers slows all clients of an id down together. Where counts waited behind the
-/// data, a node that works would look dead.
+/// Returns the configuration of a client of control, counts or the group of builders: its client id
+/// ends in `-control`. A quota of the brokers slows all clients of an id down together. Where
+/// counts waited behind the data, a node that works would look dead.
 pub fn control_config(settings: &Settings, defaults: &[(&str, &str)]) -> ClientConfig {
     let mut config = config_or(settings, defaults);
     let id = config.get("client.id").unwrap_or_default().to_owned();

@@ -17,8 +17,7 @@ use fluxline_kafka::build::{
 use fluxline_kafka::gather::gather;
 use support::built::readout;
 use support::world::{
-    BEGIN, MS, Packet, RUN, Weather, assert_same, config, datagram, events_of, one_process,
-    packets, with_restart_in_place,
+    BEGIN, MS, Packet, RUN, Weather, assert_same, config, datagram, events_of, one_process, packets,
 };
 use support::wrapped_log::{Fate, Faults, WrappedLog};
 
@@ -319,11 +318,11 @@ fn events_are_those_of_one_process_with_loss_and_restarts() {
         let mut draw = Draw::new(seed + round);
         let weather = Weather { lives: true, ..weather(&mut draw, 0.03) };
         let packets = packets(&mut draw, weather);
-        let one = with_restart_in_place(events_of(&one_process(&packets)));
+        let one = events_of(&one_process(&packets));
         for partitions in [1, 3] {
             let many = distributed(&packets, partitions, CALM, seed).committed();
             let about = format!("round {round}, {partitions} partitions");
-            assert_same(&with_restart_in_place(events_of(&many)), &one, &about);
+            assert_same(&events_of(&many), &one, &about);
         }
     }
 }
@@ -377,8 +376,8 @@ fn storm_in_files_gives_one_run_that_every_command_reads() {
     }
     let found = Integrity::of(reader.folder(), reader.report());
     assert!(found.is_sound(), "{found:?}");
-    let one = with_restart_in_place(events_of(&one_process(&packets)));
-    assert_same(&with_restart_in_place(events_of(&batches)), &one, "gathered");
+    let one = events_of(&one_process(&packets));
+    assert_same(&events_of(&batches), &one, "gathered");
     assert_eq!(reader.folder().sources().expect("lines").len(), usize::from(weather.boards));
 
     let empty = scratch.path().join("empty");

@@ -147,25 +147,12 @@ fn settled(mut events: Vec<Event>) -> Vec<Event> {
     let last = events.iter().map(|event| (event.generation, event.key)).max().unwrap_or_default();
     for event in &mut events {
         event.packets.sort();
-        without_rare_board(event);
-        if event.generation == last.0 && event.key + 20 > last.1 {
+        if event.generation == last.0 && event.key + 12 > last.1 {
             (event.status, event.missing) = (EventStatus::Complete, String::new());
         }
     }
     events.sort();
     events
-}
-
-/// Removes what is said of board 3. It sends rarely, and a partition knows the events of its own
-/// keys alone: the board's pause may count as silence in one process and not in a partition, and a
-/// lost packet may count for other events of the pause.
-fn without_rare_board(event: &mut Event) {
-    let of_others = |reason: &&str| !reason.starts_with("source_id=3: ");
-    let others: Vec<&str> = event.missing.split("; ").filter(of_others).collect();
-    if !event.missing.is_empty() && others.is_empty() {
-        event.status = EventStatus::Complete;
-    }
-    event.missing = others.join("; ");
 }
 
 /// Lets a run take `times` as long; the packets of one key stay together.

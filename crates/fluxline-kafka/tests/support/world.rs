@@ -174,18 +174,6 @@ fn words(bytes: &[u8]) -> String {
     format!("board {board} #{count} part {part} crc {:08x}", crc_fast::crc32_iscsi(bytes))
 }
 
-/// Returns the events with a fixed place for the first packet of a board that starts again. Its
-/// readout keeps that packet until the next one comes, so its place in the event may differ.
-pub fn with_restart_in_place(mut events: Vec<Event>) -> Vec<Event> {
-    for event in &mut events {
-        if event.packets.iter().any(|packet| packet.starts_with("board 4 #0 ")) {
-            event.packets.sort();
-        }
-    }
-    events.sort();
-    events
-}
-
 /// Compares events and shows the first differences.
 ///
 /// # Panics
