@@ -18,8 +18,7 @@ pub use plots::{Curves, plots};
 use words::quantity;
 
 /// The experiments whose first facts become headlines, by importance.
-const HEADLINES: &[&str] =
-    &["pingpong", "lossfree", "load", "stream", "datagrams", "rings", "messages"];
+const HEADLINES: &[&str] = &["pingpong", "lossfree", "load", "stream", "datagrams", "messages"];
 /// Headlines at most.
 const HEADLINES_MAX: usize = 3;
 /// The largest spread of a headline, as a share.
@@ -145,9 +144,6 @@ fn section(experiment: &Experiment) -> Section {
     }
     if has_limits {
         blocks.push(Block::Table(tables::limits(&experiment.limit)));
-    }
-    if !experiment.contests.is_empty() {
-        blocks.push(Block::Table(tables::contests(&experiment.contests)));
     }
     let curves = Curves { name: "", series: &experiment.series };
     blocks.extend(plots(&[curves]).into_iter().map(Block::Plot));

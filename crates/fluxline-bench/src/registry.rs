@@ -8,10 +8,9 @@ use crate::Error;
 use crate::environment::Service;
 use crate::kind::ExperimentKind;
 use crate::role::{Role, Side, TrialKind};
-use crate::{collectives, datagrams, load, papers, pingpong, rings};
+use crate::{collectives, datagrams, load, papers, pingpong};
 
 const EXPERIMENTS: &[&[ExperimentKind]] = &[
-    rings::EXPERIMENTS,
     pingpong::EXPERIMENTS,
     collectives::EXPERIMENTS,
     load::EXPERIMENTS,
@@ -20,8 +19,7 @@ const EXPERIMENTS: &[&[ExperimentKind]] = &[
 ];
 const TRIALS: &[&[&TrialKind]] =
     &[pingpong::TRIALS, collectives::TRIALS, load::TRIALS, papers::TRIALS];
-const SERVICES: &[&[&Service]] =
-    &[rings::SERVICES, pingpong::SERVICES, datagrams::SERVICES, papers::SERVICES];
+const SERVICES: &[&[&Service]] = &[pingpong::SERVICES, datagrams::SERVICES, papers::SERVICES];
 
 /// Lists all experiments in the order in which they run.
 pub fn experiments() -> impl Iterator<Item = &'static ExperimentKind> {

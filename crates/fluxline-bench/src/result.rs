@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::statistics::{Better, median};
+use crate::statistics::median;
 
 /// The version of the document's layout. A reader takes this one and [`SCHEMA_OLDEST`].
 pub const SCHEMA: u32 = 2;
@@ -122,9 +122,6 @@ pub struct Experiment {
     pub series: Vec<Series>,
     /// The single numbers.
     pub facts: Vec<Fact>,
-    /// The numbers of several contenders, to compare with ours.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contests: Vec<Contest>,
     /// The cores of its senders and receivers, if it has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Placement>,
@@ -144,7 +141,6 @@ impl Experiment {
             notes: Vec::new(),
             series: Vec::new(),
             facts: Vec::new(),
-            contests: Vec::new(),
             placements: Vec::new(),
             limit: String::new(),
             incomplete: String::new(),
@@ -168,10 +164,6 @@ impl Experiment {
             fact.beside = fact.beside.take().filter(|beside| !beside.samples.is_empty());
         }
         self.facts.retain(|fact| !fact.samples.is_empty());
-        for contest in &mut self.contests {
-            contest.samples.retain(|sample| sample.is_finite());
-            contest.lost.retain(|sample| sample.is_finite());
-        }
     }
 
     /// Returns true if nothing was measured.
@@ -240,9 +232,6 @@ pub struct Point {
 /// A single number with its repetitions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// A name for programs that does not change; empty: the label is all.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
     /// The quantity, for people.
     pub label: String,
     /// Its unit.
@@ -251,9 +240,6 @@ pub struct Fact {
     pub samples: Vec<f64>,
     /// A floor or a peer from the same run.
     pub beside: Option<Beside>,
-    /// The target, if one was promised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<Target>,
 }
 
 /// A floor or a peer that a fact is compared with.
@@ -297,21 +283,11 @@ impl Beside {
     }
 }
 
-/// The target of a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Target {
-    /// A limit of the ratio to its floor or peer.
-    Ratio(f64),
-    /// A limit of the value.
-    Value(f64),
-}
-
 impl Fact {
     /// Makes a fact with nothing beside it.
     #[must_use]
     pub fn new(label: impl Into<String>, unit: &str, samples: Vec<f64>) -> Fact {
-        Fact { label: label.into(), unit: unit.to_owned(), samples, ..Fact::default() }
+        Fact { label: label.into(), unit: unit.to_owned(), samples, beside: None }
     }
 
     /// Puts a floor or a peer beside it, if there is one.
@@ -330,22 +306,6 @@ impl Fact {
         }
         let both = self.samples.iter().zip(&beside.samples);
         median(&both.map(|(value, floor)| value / floor).collect::<Vec<f64>>())
-    }
-
-    /// Returns true if a lower number is better.
-    #[must_use]
-    pub fn is_better_when_lower(&self) -> bool {
-        Better::by_unit(&self.unit) == Better::Lower
-    }
-
-    /// Returns true if it reaches its target; `None`: it has none.
-    #[must_use]
-    pub fn meets_target(&self) -> Option<bool> {
-        let (reached, limit) = match self.target? {
-            Target::Ratio(limit) => (self.ratio()?, limit),
-            Target::Value(limit) => (median(&self.samples)?, limit),
-        };
-        Some(if self.is_better_when_lower() { reached <= limit } else { reached >= limit })
     }
 }
 
@@ -367,40 +327,5 @@ impl Placement {
         let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
         let plural = if cores.len() == 1 { "" } else { "s" };
         format!("core{plural} {}", cores.join(", "))
-    }
-}
-
-/// The numbers of one contender in one cell, one for each round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Contest {
-    /// The quantity: `half round trip`.
-    pub quantity: String,
-    /// The path: `shm`.
-    pub path: String,
-    /// Size of a message, or a datagram's payload \[byte\].
-    pub bytes: u64,
-    /// `us`, `Gb/s`.
-    pub unit: String,
-    /// The name of the contender.
-    pub contender: String,
-    /// True: it is Fluxline.
-    pub is_ours: bool,
-    /// True: its work equals ours; otherwise it is shown and not ranked.
-    pub is_equal: bool,
-    /// One number for each round.
-    pub samples: Vec<f64>,
-    /// The loss of each round \[%\]; empty where nothing may be lost.
-    pub lost: Vec<f64>,
-    /// The differences of its work from ours.
-    pub note: String,
-    /// The reason why it has no number in some round; empty: it has one in all.
-    pub failed: String,
-}
-
-impl Contest {
-    /// Returns true if both are of the same cell.
-    #[must_use]
-    pub fn is_same_cell(&self, other: &Contest) -> bool {
-        (&self.quantity, &self.path, self.bytes) == (&other.quantity, &other.path, other.bytes)
     }
 }

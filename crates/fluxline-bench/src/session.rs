@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use fluxline::pin;
-use fluxline_core::fabric::Reliability;
 use serde_json::{Value, json};
 
 use crate::environment::{Plan, Program};
@@ -90,7 +89,6 @@ impl Session<'_> {
             progress,
             stop: self.stop.clone(),
             sender: Some(self.program.called(&["bench", "--send"])),
-            reliability: Reliability::Reliable,
         })?;
         report.environment["far"] = near.far_environment().clone();
         let cores = [cores[0], cores[1].or_else(|| last_core(near.far_environment()))];

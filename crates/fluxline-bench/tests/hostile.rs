@@ -12,7 +12,6 @@ use fluxline_bench::environment::{Environment, Plan};
 use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, Stop, registry, run};
-use fluxline_core::fabric::Reliability;
 use fluxline_core::random::{Draw, test_seed};
 use serde_json::{Value, json};
 
@@ -85,7 +84,6 @@ fn connect(far: &Far, url: &str) -> Result<Near, Error> {
         progress: Box::new(|_, _, _| {}),
         stop: Stop::default(),
         sender: None,
-        reliability: Reliability::Reliable,
     })
 }
 

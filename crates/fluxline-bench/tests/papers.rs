@@ -10,7 +10,6 @@ use fluxline_bench::environment::Plan;
 use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::{Experiment, Report};
 use fluxline_bench::{Stop, run};
-use fluxline_core::fabric::Reliability;
 use serde_json::json;
 
 const KEY: &str = "a key of the test";
@@ -32,7 +31,6 @@ fn near(url: &str, control: SocketAddr) -> Near {
         progress: Box::new(|_, _, _| {}),
         stop: Stop::default(),
         sender: None,
-        reliability: Reliability::Reliable,
     };
     Near::connect(config).expect("it serves")
 }
@@ -76,8 +74,7 @@ fn fact(experiment: &Experiment, label: &str) -> f64 {
     fact.unwrap_or_else(|| panic!("{label} in {:?}", experiment.facts)).samples[0]
 }
 
-const EXPERIMENTS: &[&str] =
-    &["put-get", "combining", "rate", "checked", "stores", "connections", "regions", "incast"];
+const EXPERIMENTS: &[&str] = &["put-get", "rate", "stores", "incast"];
 
 /// Few and small: these are tests of what happens, not measurements.
 fn plan() -> Plan {

@@ -15,7 +15,7 @@ use fluxline_bench::result::Report;
 use fluxline_bench::role::{Role, Site, Step, TrialKind};
 use fluxline_bench::{Error, Stop, run};
 use fluxline_core::Moment;
-use fluxline_core::fabric::{Fabric, Reliability};
+use fluxline_core::fabric::Fabric;
 use serde_json::{Value, json};
 
 const KEY: &str = "a key of the test";
@@ -77,7 +77,6 @@ fn connect_and_tell(
         progress,
         stop: Stop::default(),
         sender: None,
-        reliability: Reliability::Reliable,
     })
 }
 

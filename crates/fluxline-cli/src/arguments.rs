@@ -108,7 +108,7 @@ pub enum Command {
     Rdma(crate::rdma_arguments::RdmaCommand),
     /// Measure a link on this machine, and the limits of the machine itself
     #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
-        fluxline bench shm:// --quick --json\n  fluxline bench peers --only ucx,iperf3 --rounds 5\n  \
+        fluxline bench shm:// --quick --json\n  \
         fluxline bench udp://10.0.0.7 --key KEY   (there: fluxline bench --serve 10.0.0.7:14791)\n  \
         fluxline bench udp://127.0.0.1 --only pingpong,load\n  \
         fluxline bench tcp://127.0.0.1 --only pingpong --format netpipe\n  \
@@ -156,20 +156,20 @@ pub enum ShmCommand {
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// The link: shm://, udp://ADDRESS[:PORT] of the far end, sim:sci?KEYS in virtual time, or
-    /// tcp://ADDRESS as a reference. `peers`: installed programs and ours, in turns on this host
-    #[arg(value_parser = bench_of)]
+    /// tcp://ADDRESS as a reference
+    #[arg(value_parser = bench_link)]
     #[arg(required_unless_present_any = ["serve", "compare", "list"])]
-    pub link: Option<BenchOf>,
+    pub link: Option<BenchLink>,
     /// Number of rounds; each round measures everything once; default: 5, or 3 with --quick
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// Measure fewer sizes and fewer repetitions
     #[arg(long)]
     pub quick: bool,
-    /// Run only these experiments, such as pingpong,load; or these peers, such as ucx,iperf3
+    /// Run only these experiments, such as pingpong,load
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
-    /// List the experiments; or the peers, with the package that installs each
+    /// List the experiments
     #[arg(long)]
     pub list: bool,
     /// The smallest and the largest message in bytes
@@ -253,20 +253,8 @@ pub enum BenchFormat {
     Netpipe,
 }
 
-/// The thing to measure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BenchOf {
-    /// A link.
-    Link(BenchLink),
-    /// Peers, compared with ours.
-    Peers,
-}
-
-fn bench_of(text: &str) -> Result<BenchOf, LinkError> {
-    if text == "peers" {
-        return Ok(BenchOf::Peers);
-    }
-    Link::parse(text).map(|link| BenchOf::Link(BenchLink { url: text.to_owned(), link }))
+fn bench_link(text: &str) -> Result<BenchLink, LinkError> {
+    Link::parse(text).map(|link| BenchLink { url: text.to_owned(), link })
 }
 
 /// The largest message of `--sizes` \[byte\]: NetPIPE's bound.

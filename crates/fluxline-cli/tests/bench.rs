@@ -74,41 +74,25 @@ fn every_row_has_a_positive_number_and_nothing_is_left_in_shared_memory() {
     if !has_two_cores() {
         return;
     }
-    let bench = start(&["bench", "shm://", "--only", "rings", "--quick", "--json"]);
+    let only = ["--only", "pingpong,stream", "--sizes", "8..64", "--rounds", "1"];
+    let bench = start(&[&["bench", "shm://", "--quick", "--json"][..], &only].concat());
     let process = bench.id();
     let output = bench.wait_with_output().expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert_eq!(errors, "", "no bar where there is no terminal");
     let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    assert_eq!(document["experiments"][0]["incomplete"], "");
-    let rows = document["experiments"][0]["facts"].as_array().expect("a list");
-    let median = |samples: &Value| {
-        let mut all: Vec<f64> =
-            samples.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-        all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).copied()
-    };
-    let row = |name: &str| {
-        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}"))
-    };
-    for size in ["8", "64", "4k"] {
-        let [p50, p99, p999] = ["p50", "p99", "p99.9"]
-            .map(|part| median(&row(&format!("trip-{size}-{part}"))["samples"]).expect("a number"));
-        assert!(p50 <= p99 && p99 <= p999, "{size}: {p50} {p99} {p999}");
+    for experiment in document["experiments"].as_array().expect("a list") {
+        assert_eq!(experiment["incomplete"], "");
+        let facts = experiment["facts"].as_array().expect("a list");
+        assert!(!facts.is_empty(), "{experiment}");
+        for fact in facts {
+            let samples = fact["samples"].as_array().expect("a list");
+            assert_eq!(samples.len(), 1, "one round: {fact}");
+            assert!(samples[0].as_f64().is_some_and(|value| value > 0.0), "{fact}");
+            assert!(fact["unit"].is_string(), "{fact}");
+        }
     }
-    for name in ["rate-8", "rate-64", "rate-4k", "rate-64k", "put-64k", "read-64k", "read-1m"] {
-        let floor = median(&row(name)["beside"]["samples"]);
-        assert!(floor.is_some_and(|floor| floor > 0.0), "{name}");
-    }
-    for name in ["wake-ring", "wake-blocking", "wake-adaptive", "adaptive-64", "checked-8"] {
-        row(name);
-    }
-    for row in rows {
-        assert!(median(&row["samples"]).is_some_and(|value| value > 0.0), "{row}");
-    }
-    assert!(median(&row("idle")["samples"]).is_some_and(|percent| percent < 20.0), "{rows:?}");
-    assert_eq!(row("idle")["target"]["value"], 1.0);
     assert_eq!(left_of(process), Vec::<PathBuf>::new());
 }
 
@@ -142,39 +126,6 @@ fn an_interrupt_ends_both_processes_and_cleans_up() {
         let message = disturbed(|bench, _| signal("INT", bench.id()));
         assert!(message.contains("interrupted"), "{message}");
     }
-}
-
-#[test]
-fn rings_that_were_interrupted_keep_the_rows_that_they_have() {
-    let _alone = alone();
-    if !has_two_cores() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["bench", "shm://", "--quick", "--rounds", "1000", "--only", "rings,pingpong"];
-    let mut bench = start(&[&arguments[..], &["--report", text(folder.path())]].concat());
-    // The second round has files of its own, so the first is over.
-    let second = format!("/bench-{}-1", bench.id());
-    let began = Instant::now();
-    while !left_of(bench.id()).iter().any(|path| path.display().to_string().ends_with(&second)) {
-        assert!(bench.try_wait().expect("waitable").is_none(), "it ended before its second round");
-        assert!(began.elapsed() < Duration::from_secs(300), "no second round");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    signal("INT", bench.id());
-    let output = bench.wait_with_output().expect("it ends");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let message = sentence(output.status.code(), &errors, FAILED);
-    assert!(message.contains("interrupted") && message.contains("incomplete"), "{message}");
-    let document = std::fs::read_to_string(folder.path().join("report.json")).expect("a report");
-    let document: Value = serde_json::from_str(&document).expect("JSON");
-    let [rings, pingpong] = [0, 1].map(|at| &document["experiments"][at]);
-    assert_eq!(rings["name"], "rings");
-    let facts = rings["facts"].as_array().expect("a list");
-    assert_eq!(facts.len(), 24, "the rows of one round: {rings}");
-    assert!(!facts.is_empty() && rings["incomplete"] != "", "{rings}");
-    let said = pingpong["incomplete"].as_str().expect("text");
-    assert!(said.contains("not run"), "{pingpong}");
 }
 
 #[test]
@@ -219,25 +170,4 @@ fn one_core_alone_is_refused_with_what_to_do() {
     let output = command.args(["-c", &core, env!("CARGO_BIN_EXE_fluxline"), "bench", "shm://"]);
     let message = refused(&output.output().expect("taskset starts"), FAILED);
     assert!(message.contains("two cores") && message.contains("taskset"), "{message}");
-}
-
-#[test]
-fn peers_are_listed_with_a_version_or_with_what_brings_them() {
-    let output = call(&["bench", "peers", "--list", "--json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let list: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    let list = list.as_array().expect("a list");
-    for name in ["iperf3", "sockperf", "netpipe", "ucx", "libfabric", "spead2", "openmpi"] {
-        let peer = list.iter().find(|peer| peer["name"] == name);
-        let peer = peer.unwrap_or_else(|| panic!("{name} is not listed"));
-        let absent = peer["absent"].as_str();
-        assert!(peer["version"].is_string() != absent.is_some(), "{peer}");
-        assert!(absent.is_none_or(|why| why.contains("install")), "{peer}");
-    }
-}
-
-#[test]
-fn a_peer_that_is_none_is_answered_with_those_that_are() {
-    let message = refused(&call(&["bench", "peers", "--only", "iperf2"]), FAILED);
-    assert!(message.contains("iperf2") && message.contains("iperf3"), "{message}");
 }

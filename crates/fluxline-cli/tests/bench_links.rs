@@ -255,7 +255,7 @@ fn what_cannot_be_measured_is_answered_with_a_sentence() {
         assert_eq!(bench(wrong).status.code(), Some(USAGE), "{wrong:?}");
     }
     let listed = String::from_utf8(bench(&["--list"]).stdout).expect("text");
-    for name in ["rings", "pingpong", "load", "integrity"] {
+    for name in ["stream", "pingpong", "load", "integrity"] {
         assert!(listed.contains(&format!("{name} (")), "{listed}");
     }
 }

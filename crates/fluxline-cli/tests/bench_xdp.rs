@@ -81,7 +81,7 @@ fn experiments_of_a_fabric_run_past_both_kernels_at_either_mtu() {
     for mtu in [1_500, 9_000] {
         let Some((_alone, namespaces)) = pair(mtu) else { return };
         let far = Far::start(&namespaces);
-        let names = "integrity,pingpong,messages,rate,put-get,connections,regions,soak";
+        let names = "integrity,pingpong,messages,rate,put-get,soak";
         let bench = far.bench(&["--only", names, "--seconds", "1"]);
         let output = namespaces.inside_a(&bench).output().expect("it starts");
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -187,7 +187,6 @@ mod tests {
                     progress: Box::new(|_, _, _| ()),
                     stop: Stop::default(),
                     sender: None,
-                    reliability: fluxline_core::fabric::Reliability::Reliable,
                 };
                 near(&mut Near::connect(config).unwrap());
             });

@@ -1,7 +1,7 @@
 //! An environment in one thread: two fabrics, and a clock that may be virtual.
 
 use fluxline_core::Moment;
-use fluxline_core::fabric::{Capabilities, Fabric, Reliability};
+use fluxline_core::fabric::{Capabilities, Fabric};
 use serde_json::Value;
 
 use super::{Environment, NearEnd, Service, Stop};
@@ -76,13 +76,7 @@ impl Simulated {
         half_bytes: u64,
     ) -> Result<Simulated, Error> {
         let [mut near, mut far] = fabrics;
-        let far_config = JoinConfig {
-            side: Side::Far,
-            peer: "",
-            half_bytes,
-            key: 1,
-            reliability: Reliability::Reliable,
-        };
+        let far_config = JoinConfig { side: Side::Far, peer: "", half_bytes, key: 1 };
         let near_config = JoinConfig { side: Side::Near, peer: far_name, ..far_config };
         let mut far_joins = Joining::new(&mut *far, &far_config)?;
         let mut near_joins = Joining::new(&mut *near, &near_config)?;

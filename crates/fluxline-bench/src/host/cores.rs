@@ -48,21 +48,6 @@ pub fn sentence([near, far_core]: [usize; 2], far: FarSide) -> String {
     }
 }
 
-/// Chooses the cores of peers: two different ones, `asked` or the first that are allowed.
-///
-/// Errors: there are no two.
-pub fn choose_for_peers(allowed: &[usize], asked: &[usize]) -> Result<[usize; 2], Error> {
-    match (asked, allowed) {
-        ([near, far], _) if near != far => Ok([*near, *far]),
-        ([], [first, second, ..]) => Ok([*first, *second]),
-        ([], _) => Err(Error::Input(format!(
-            "peers are measured on two cores, and this process may use {allowed:?} only; allow it \
-             more (taskset, the container's cpuset)"
-        ))),
-        _ => Err(Error::Input("give two different cores (--cores NEAR,FAR)".to_owned())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,14 +61,5 @@ mod tests {
         assert_eq!(here(&[2, 3, 5], &[5]), None, "the last core for both");
         assert_eq!(here(&[2], &[]), None);
         assert_eq!(choose(&[2], &[], FarSide::Elsewhere).ok(), Some([2, 2]));
-    }
-
-    #[test]
-    fn peers_have_two_different_cores() {
-        assert_eq!(choose_for_peers(&[1, 4], &[]).ok(), Some([1, 4]));
-        assert_eq!(choose_for_peers(&[1, 4], &[4, 1]).ok(), Some([4, 1]));
-        for (allowed, asked) in [(&[1][..], &[][..]), (&[1, 4], &[4]), (&[1, 4], &[4, 4])] {
-            assert!(choose_for_peers(allowed, asked).is_err(), "{allowed:?} {asked:?}");
-        }
     }
 }

@@ -41,9 +41,5 @@ fn line(fact: &Fact, widest: usize) -> Option<String> {
         let ratio = fact.ratio().map_or_else(String::new, words::ratio);
         format!("  {ratio:>6} of {}", beside.label)
     });
-    let missed = match fact.meets_target() {
-        Some(false) => format!("  missed: {}", words::target(fact)),
-        _ => String::new(),
-    };
-    Some(format!("  {:<widest$}  {value:>18}  {spread:>10}{beside}{missed}", fact.label))
+    Some(format!("  {:<widest$}  {value:>18}  {spread:>10}{beside}", fact.label))
 }

@@ -3,8 +3,7 @@
 use fluxline_report::{Cell, Table};
 
 use super::words::{self, quantity};
-use crate::contest;
-use crate::result::{Contest, Fact, Placement};
+use crate::result::{Fact, Placement};
 use crate::statistics::Summary;
 
 /// Makes a table.
@@ -20,7 +19,6 @@ pub(super) fn facts(facts: &[Fact]) -> Table {
     let is_single = is_alike && count == 1;
     let spread = format!("spread of {count} samples");
     let has_floors = facts.iter().any(|fact| fact.beside.is_some());
-    let has_targets = facts.iter().any(|fact| fact.target.is_some());
     let mut columns = vec!["", if is_single { "one sample" } else { "median" }];
     if !is_single {
         columns.push(if is_alike { &spread } else { "spread" });
@@ -30,9 +28,6 @@ pub(super) fn facts(facts: &[Fact]) -> Table {
     }
     if has_floors {
         columns.extend(["ratio", "beside", ""]);
-    }
-    if has_targets {
-        columns.push("target");
     }
     let row = |fact: &Fact| {
         let summary = Summary::of(&fact.samples)?;
@@ -46,9 +41,6 @@ pub(super) fn facts(facts: &[Fact]) -> Table {
         }
         if has_floors {
             row.extend(floor(fact));
-        }
-        if has_targets {
-            row.push(target(fact));
         }
         Some(row)
     };
@@ -71,14 +63,6 @@ fn floor(fact: &Fact) -> [Cell; 3] {
     ]
 }
 
-fn target(fact: &Fact) -> Cell {
-    match fact.meets_target() {
-        Some(true) => Cell::Good(words::target(fact)),
-        Some(false) => Cell::Bad(words::target(fact)),
-        None => Cell::Text(String::new()),
-    }
-}
-
 /// Lists the limits of an experiment that has several: one line of `limit` each.
 pub(super) fn limits(lines: &str) -> Table {
     let row = |line: &str| {
@@ -94,48 +78,4 @@ pub(super) fn placements(all: &[Placement]) -> Table {
         vec![Cell::Text(one.who.clone()), Cell::Text(one.what.clone()), Cell::Text(one.on())]
     };
     table("Who ran where", &["", "is a", "allowed"], all.iter().map(row).collect())
-}
-
-/// Lists each contender beside ours.
-pub(super) fn contests(all: &[Contest]) -> Table {
-    let columns = [
-        "",
-        "contender",
-        "median",
-        "spread",
-        "rounds",
-        "lost",
-        "ours/theirs",
-        "verdict",
-        "differences in the work",
-    ];
-    table("Beside peers", &columns, all.iter().map(|one| contender(one, all)).collect())
-}
-
-fn contender(contest: &Contest, all: &[Contest]) -> Vec<Cell> {
-    let Contest { quantity: what, path, bytes, unit, .. } = contest;
-    let summary = Summary::of(&contest.samples);
-    let compared = contest::comparison(contest, all);
-    let of_summary = |text: &dyn Fn(&Summary) -> String| {
-        Cell::Number(summary.as_ref().map_or_else(|| "–".to_owned(), text))
-    };
-    let word = compared.as_ref().map_or_else(String::new, |of| of.verdict.to_owned());
-    vec![
-        Cell::Text(format!("{what} over {path}, {}", quantity(*bytes as f64, "B"))),
-        Cell::Text(contest.contender.clone()),
-        of_summary(&|summary| quantity(summary.median, unit)),
-        of_summary(&|summary| words::spread(summary, unit)),
-        of_summary(&|summary| summary.count.to_string()),
-        Cell::Number(contest::lost(contest).unwrap_or_default()),
-        Cell::Number(compared.as_ref().map_or_else(String::new, |of| words::ratio(of.ratio))),
-        match compared.and_then(|of| of.is_better) {
-            Some(true) => Cell::Good(word),
-            Some(false) => Cell::Bad(word),
-            None => Cell::Text(word),
-        },
-        Cell::Text(match contest.failed.as_str() {
-            "" => contest.note.clone(),
-            failed => format!("{} {failed}", contest.note).trim().to_owned(),
-        }),
-    ]
 }

@@ -6,7 +6,7 @@ use fluxline_report::{Plot, Scale};
 
 use super::*;
 use crate::environment::Plan;
-use crate::result::{Point, Series, Target};
+use crate::result::{Point, Series};
 use crate::run;
 use fluxline_doctor::{Coalescing, Interrupt, Passage, Through};
 use serde_json::Value;
@@ -183,7 +183,7 @@ fn every_key_of_the_document_is_in_its_manual() {
             ..Default::default()
         },
     });
-    let fact = Fact { name: "n".into(), target: Some(Target::Ratio(1.0)), ..Fact::default() };
+    let fact = Fact::new("n", "us", vec![1.0]).beside("a floor", Some(1.0));
     document["experiments"][0]["facts"] = serde_json::json!([fact]);
     document["experiments"][0]["notes"] = serde_json::json!(["a note"]);
     let mut keys = BTreeSet::new();

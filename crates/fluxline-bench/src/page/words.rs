@@ -2,7 +2,6 @@
 
 pub use fluxline_report::quantity;
 
-use crate::result::{Fact, Target};
 use crate::statistics::Summary;
 
 /// A spread beyond this share of the median is printed as a range. Chosen: `±1129 %` says less
@@ -38,17 +37,6 @@ pub fn ratio(value: f64) -> String {
 #[must_use]
 pub fn middle(samples: &[f64], unit: &str) -> String {
     Summary::of(samples).map_or_else(|| "–".to_owned(), |of| quantity(of.median, unit))
-}
-
-/// Writes the target of a fact; empty: it has none.
-#[must_use]
-pub fn target(fact: &Fact) -> String {
-    let word = if fact.is_better_when_lower() { "at most" } else { "at least" };
-    match fact.target {
-        None => String::new(),
-        Some(Target::Ratio(limit)) => format!("ratio {word} {limit}"),
-        Some(Target::Value(limit)) => format!("{word} {}", quantity(limit, &fact.unit)),
-    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,8 @@
 
 use std::hint::black_box;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-
-use fluxline::udp::{SenderConfig, UdpSender};
-
-use crate::Error;
 
 /// The time of a measurement; the best of several counts.
 const SPELL: Duration = Duration::from_millis(2);
@@ -39,15 +34,6 @@ pub fn copy_seconds(bytes: u64) -> f64 {
     })
 }
 
-/// Measures CRC32C over this many bytes \[s\].
-#[must_use]
-pub fn crc_seconds(bytes: u64) -> f64 {
-    let block = vec![0x5A_u8; bytes as usize];
-    least(|| {
-        black_box(crc_fast::crc32_iscsi(black_box(&block)));
-    })
-}
-
 /// Measures this many bytes through the kernel: one thread writes them to a local socket and reads
 /// them \[s\]. `None`: the socket holds less, or the host refused.
 #[must_use]
@@ -67,54 +53,4 @@ pub fn kernel_seconds(bytes: u64) -> Option<f64> {
         all_well &= moved.is_ok();
     });
     all_well.then_some(seconds)
-}
-
-/// The system call that sends several datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// One sendmmsg.
-    Several,
-    /// One send of a train that the kernel cuts (UDP segmentation).
-    Train,
-}
-
-/// Measures datagrams per second that the kernel takes, `combined` to a call. Their receiver is a
-/// socket of this host that is never read.
-///
-/// Errors: no socket.
-pub fn datagrams_per_second(bytes: usize, combined: u64, call: Call) -> Result<f64, Error> {
-    let host = || Error::host("a UDP socket");
-    let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(host())?;
-    let destination = socket.local_addr().map_err(host())?;
-    let segmentation = call == Call::Train;
-    let config = SenderConfig { segmentation, ..SenderConfig::new(destination) };
-    let mut sender = UdpSender::open(config).map_err(|error| Error::Refused(error.to_string()))?;
-    let block = vec![0x5A_u8; bytes];
-    let batch: Vec<&[u8]> = (0..combined).map(|_| block.as_slice()).collect();
-    let mut refused = None;
-    let seconds = least(|| {
-        if let Err(error) = sender.send(&batch) {
-            refused = Some(error.to_string());
-        }
-    });
-    match refused {
-        Some(why) => Err(Error::Refused(why)),
-        None => Ok(combined as f64 / seconds),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn floors_are_times_and_rates_and_more_bytes_take_longer() {
-        assert!(copy_seconds(1 << 20) > copy_seconds(64));
-        assert!(crc_seconds(1 << 20) > crc_seconds(64));
-        assert!(kernel_seconds(64).expect("it holds that") > 0.0);
-        assert_eq!(kernel_seconds(1 << 30), None);
-        for call in [Call::Several, Call::Train] {
-            assert!(datagrams_per_second(64, 4, call).expect("loopback") > 100.0);
-        }
-    }
 }

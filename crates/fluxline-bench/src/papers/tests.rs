@@ -1,7 +1,6 @@
-//! The papers' experiments on plain memory, and blocks that are damaged on the way.
+//! The experiments of this folder on plain memory, and blocks that are damaged on the way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::memory::{Lab, MemoryFabric};
@@ -13,9 +12,8 @@ use fluxline_core::fabric::{
 use fluxline_core::random::Draw;
 use serde_json::json;
 
-use super::checked::{Secured, Task, Way};
 use super::incast::{Gather, Sender};
-use super::{checked, crowd, flow, incast, show, soak, stores};
+use super::{flow, incast, soak, stores};
 use crate::environment::{self, Environment, Plan, Simulated};
 use crate::result::Experiment;
 use crate::{Error, registry};
@@ -47,9 +45,7 @@ fn value(result: &Experiment, label: &str) -> f64 {
 
 #[test]
 fn every_experiment_between_two_nodes_runs_in_virtual_time_and_says_what_limits() {
-    for name in
-        ["put-get", "combining", "rate", "checked", "stores", "connections", "regions", "soak"]
-    {
+    for name in ["put-get", "rate", "stores", "soak"] {
         let (result, ended) = run(name, &mut simulated());
         ended.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!result.limit.is_empty() && !result.facts.is_empty(), "{name}");
@@ -64,8 +60,8 @@ fn every_experiment_between_two_nodes_runs_in_virtual_time_and_says_what_limits(
 }
 
 #[test]
-fn combining_and_put_against_get_are_equal_to_the_bit_in_virtual_time() {
-    for name in ["put-get", "combining", "checked"] {
+fn puts_and_gets_are_equal_to_the_bit_in_virtual_time() {
+    for name in ["put-get", "rate"] {
         let [one, other] = [(), ()].map(|()| run(name, &mut simulated()).0);
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "{name}");
     }
@@ -93,20 +89,12 @@ fn parameters_that_make_no_sense_are_rejected_in_a_sentence() {
         let kind = "put";
         json!({ "kind": kind, "bytes": bytes, "combined": one, "depth": one, "batches": all })
     };
-    let of_crowd = |regions: u64, bytes: u64| {
-        let none = 0;
-        json!({ "connections": none, "regions": regions, "bytes": bytes, "puts": one })
-    };
     for (kind, parameters) in [
         (&flow::TRIAL, json!({})),
         (&flow::TRIAL, of_flow(0, 1)),
         (&flow::TRIAL, of_flow(8, 0)),
         (&flow::TRIAL, of_flow(1 << 40, 1)),
-        (&checked::TRIAL, json!({ "way": "checked", "bytes": 0, "blocks": 1 })),
-        (&checked::TRIAL, json!({ "way": "checked", "bytes": 1_u64 << 40, "blocks": 1 })),
         (&stores::TRIAL, json!({ "way": "store", "bytes": 0, "transfers": 1 })),
-        (&crowd::TRIAL, of_crowd(0, 64)),
-        (&crowd::TRIAL, of_crowd(1, 1 << 20)),
         (&soak::TRIAL, json!({ "seed": 1, "operations": 0, "connections_permille": 0 })),
     ] {
         let refused = simulated.trial(kind, &parameters).expect_err("it makes no sense");
@@ -128,8 +116,6 @@ struct Damaging {
     inner: MemoryFabric,
     draw: Draw,
     chance: f64,
-    /// The number of times that it did.
-    count: Arc<AtomicU64>,
 }
 
 impl Fabric for Damaging {
@@ -201,7 +187,6 @@ impl Fabric for Damaging {
             memory.read(at, &mut byte).expect("inside");
             byte[0] ^= 1 << self.draw.below(8);
             memory.write(at, &byte).expect("inside");
-            self.count.fetch_add(1, Ordering::Relaxed);
         }
         Some(what)
     }
@@ -210,51 +195,17 @@ impl Fabric for Damaging {
     }
 }
 
-/// A simulated link that damages every put with this probability, and the count of damages.
-fn damaging(chance: f64, seed: u64) -> (Simulated, Arc<AtomicU64>) {
+/// A simulated link that damages every put with this probability.
+fn damaging(chance: f64, seed: u64) -> Simulated {
     let [near, far] = environment::memory_nodes();
-    let count = Arc::new(AtomicU64::new(0));
-    let far = Damaging { inner: far, draw: Draw::new(seed), chance, count: Arc::clone(&count) };
+    let far = Damaging { inner: far, draw: Draw::new(seed), chance };
     let nodes: [Box<dyn Fabric>; 2] = [Box::new(near), Box::new(far)];
-    (Simulated::of_nodes(nodes, HALF_BYTES, || TURN_NS), count)
-}
-
-#[test]
-fn damaged_blocks_are_repeated_until_they_are_right_and_none_is_missing() {
-    for (seed, bytes) in [(1, 8), (2, 1000), (3, 65_536)] {
-        let (mut simulated, damages) = damaging(0.3, seed);
-        let task = Task { way: Way::Checked, bytes, blocks: 100 };
-        let (secured, far) =
-            show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task).expect("it ends");
-        let damaged = damages.load(Ordering::Relaxed);
-        assert!(damaged > 10, "seed {seed}: {damaged} of some 140 blocks were damaged");
-        assert_eq!(secured.repeated, damaged, "seed {seed}");
-        assert_eq!(far["damaged"].as_u64(), Some(damaged), "seed {seed}");
-        assert_eq!(far["accepted"].as_u64(), Some(100), "seed {seed}");
-        // The same blocks over a link that does nothing to them: the same bytes were accepted.
-        let (_, whole) = show::trial::<Secured>(&mut self::simulated(), &checked::TRIAL, &task)
-            .expect("it ends");
-        assert_eq!(far["digest"], whole["digest"], "seed {seed}");
-    }
-}
-
-#[test]
-fn without_the_check_damage_goes_unseen_and_a_link_that_damages_all_ends_it() {
-    let (mut simulated, damages) = damaging(0.5, 7);
-    let task = Task { way: Way::Answered, bytes: 256, blocks: 50 };
-    let (secured, far) =
-        show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task).expect("it ends");
-    assert!(damages.load(Ordering::Relaxed) > 5 && secured.repeated == 0 && far["damaged"] == 0);
-    let (mut simulated, _) = damaging(1.0, 8);
-    let task = Task { way: Way::Checked, bytes: 256, blocks: 50 };
-    let ended = show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task);
-    let why = ended.expect_err("nothing comes whole").to_string();
-    assert!(why.contains("block 0 arrived damaged 100 times"), "{why}");
+    Simulated::of_nodes(nodes, HALF_BYTES, || TURN_NS)
 }
 
 #[test]
 fn a_soak_on_a_link_that_damages_ends_with_what_and_the_seed() {
-    let (mut simulated, _) = damaging(0.001, 9);
+    let mut simulated = damaging(0.001, 9);
     let (result, ended) = run("soak", &mut simulated);
     let why = ended.expect_err("a byte differs").to_string();
     assert!(why.contains("arrived damaged") && why.contains("seed"), "{why}");
@@ -277,18 +228,6 @@ fn a_soaks_ledger_counts_every_kind_and_equal_seeds_are_equal_runs() {
     }
     assert_eq!(accounts[0], accounts[1]);
     assert_ne!(accounts[0], accounts[2]);
-}
-
-#[test]
-fn a_crowd_is_gone_when_the_trial_is_over_so_that_the_next_one_finds_room() {
-    let mut simulated = simulated();
-    for _ in 0..3 {
-        let crowd = json!({ "connections": 20, "regions": 3, "bytes": 64, "puts": 500 });
-        let [near, far] = simulated.trial(&crowd::TRIAL, &crowd).expect("it runs");
-        assert_eq!(far["broken"], 20);
-        assert_eq!(far["heard"], 500);
-        assert!(near["setup_seconds"].as_f64() > Some(0.0), "{near}");
-    }
 }
 
 #[test]

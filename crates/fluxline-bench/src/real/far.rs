@@ -6,7 +6,6 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use fluxline::pin;
-use fluxline_core::fabric::Reliability;
 use fluxline_core::text::printable;
 use fluxline_doctor::Through;
 use serde_json::Value;
@@ -284,16 +283,7 @@ impl Session {
             // A link without a fabric: the core was all.
             return self.channel.send(&Message::Opened { peer: String::new() });
         }
-        let opened = runner::open(
-            url,
-            &JoinConfig {
-                side: Side::Far,
-                peer: "",
-                half_bytes,
-                key,
-                reliability: Reliability::Reliable,
-            },
-        );
+        let opened = runner::open(url, &JoinConfig { side: Side::Far, peer: "", half_bytes, key });
         // The session goes on, and the near side gets the reason.
         let (fabric, joining) = opened.map_err(|error| match error {
             Error::Refused(_) => Error::Input(error.to_string()),

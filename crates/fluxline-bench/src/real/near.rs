@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use fluxline::pin;
-use fluxline_core::fabric::{Capabilities, Reliability};
+use fluxline_core::fabric::Capabilities;
 use serde_json::Value;
 
 use super::ANSWER_LIMIT;
@@ -44,8 +44,6 @@ pub struct NearConfig {
     pub stop: Stop,
     /// The command of a process that sends datagrams; `None`: threads send.
     pub sender: Option<Program>,
-    /// The kind of the connection.
-    pub reliability: Reliability,
 }
 
 /// The near side of a benchmark on a real link.
@@ -155,14 +153,9 @@ impl Near {
             let Message::Opened { peer } = self.answer(ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that its node is open"));
             };
-            let (fabric, joining) = {
-                let (side, half_bytes, reliability) =
-                    (Side::Near, HALF_BYTES, self.config.reliability);
-                runner::open(
-                    &near,
-                    &JoinConfig { side, peer: &peer, half_bytes, key, reliability },
-                )?
-            };
+            let (side, half_bytes) = (Side::Near, HALF_BYTES);
+            let joins = JoinConfig { side, peer: &peer, half_bytes, key };
+            let (fabric, joining) = runner::open(&near, &joins)?;
             let watch = Watch::new(&mut self.channel, &self.config.stop);
             self.runner = Some(Runner::join(fabric, joining, watch)?);
             self.ready()?;

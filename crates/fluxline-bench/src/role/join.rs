@@ -25,8 +25,6 @@ pub struct JoinConfig<'a> {
     pub half_bytes: u64,
     /// The key of both arenas.
     pub key: u64,
-    /// The kind of connection that the near side asks for.
-    pub reliability: Reliability,
 }
 
 /// One node that connects; it is stepped until it has a site.
@@ -51,13 +49,13 @@ impl Joining {
     /// Exports an arena of twice `half_bytes` under `key`; the near side connects to `peer`,
     /// which must have exported its arena before. Errors: [`Error`].
     pub fn new(fabric: &mut dyn Fabric, config: &JoinConfig<'_>) -> Result<Joining, Error> {
-        let JoinConfig { side, peer, half_bytes, key, reliability } = *config;
+        let JoinConfig { side, peer, half_bytes, key } = *config;
         let key = Key(key);
         let own = fabric.register(2 * half_bytes)?;
         fabric.export(own, Name::parse(ARENA)?, Grant { rights: Rights::ALL, key })?;
         let memory = fabric.memory(own)?;
         if side == Side::Near {
-            fabric.connect(peer, reliability)?;
+            fabric.connect(peer, Reliability::Reliable)?;
         }
         Ok(Joining {
             side,

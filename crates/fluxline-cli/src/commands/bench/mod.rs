@@ -1,10 +1,8 @@
-//! `fluxline bench`: measures a link, measures peers beside ours, serves as the far side, or
-//! compares reports and networks.
+//! `fluxline bench`: measures a link, serves as the far side, or compares reports and networks.
 
 mod compare;
 mod measure;
 mod networks;
-mod peers;
 mod report;
 mod save;
 mod serve;
@@ -14,7 +12,7 @@ mod simulated;
 use fluxline_bench::registry;
 use serde_json::{Value, json};
 
-use crate::arguments::{BenchArguments, BenchOf};
+use crate::arguments::BenchArguments;
 use crate::failure::Failure;
 use crate::say;
 use fluxline_run::Stop;
@@ -25,10 +23,7 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return serve::send();
     }
     if arguments.list {
-        match arguments.link {
-            Some(BenchOf::Peers) => peers::list(json),
-            _ => list(json),
-        }
+        list(json);
         return Ok(());
     }
     if let Some(paths) = &arguments.compare {
@@ -41,8 +36,7 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return serve::serve(address, arguments, &Stop::on_signal());
     }
     match &arguments.link {
-        Some(BenchOf::Link(link)) => measure::measure(link, arguments, json),
-        Some(BenchOf::Peers) => peers::peers(arguments, json),
+        Some(link) => measure::measure(link, arguments, json),
         None => Err(Failure::failed("say which link to measure, for example shm://.")),
     }
 }
