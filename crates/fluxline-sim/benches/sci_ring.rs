@@ -2,7 +2,7 @@
 //! hop) a second of CPU time, one thread; with a fingerprint of all entries, by which two versions
 //! can be seen to do the same. `cargo bench -p fluxline-sim --bench sci_ring`
 //! Parts: `-- ring-8 ring-64 8x8 8x8x8 64x64 16x16x16`.
-#[path = "../tests/sci_load/mod.rs"]
+#[path = "../tests/all/support/sci_load.rs"]
 mod sci_load;
 
 use std::fs;

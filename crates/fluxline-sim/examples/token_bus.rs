@@ -1,6 +1,6 @@
 //! Demonstrates: a network of one's own. A token passes along the nodes of a bus; its holder sends
 //! one frame. The program runs a sweep, lets a cable fail and be repaired under load, and writes a
-//! report. `tests/token_bus.rs` runs the suite of all links on it.
+//! report. `tests/all/token_bus.rs` runs the suite of all links on it.
 //!
 //! `cargo run --release -p fluxline-sim --example token_bus`
 

@@ -128,7 +128,12 @@ const FACTS: &[(&str, f64, Verdict)] = &[
 /// All comparisons, made once for all tests.
 fn comparisons() -> &'static [Comparison] {
     static ALL: OnceLock<Vec<Comparison>> = OnceLock::new();
-    ALL.get_or_init(|| SETS.iter().map(|set| set.compare().expect("the presets")).collect())
+    ALL.get_or_init(|| {
+        std::thread::scope(|scope| {
+            let runs = SETS.map(|set| scope.spawn(|| set.compare().expect("the presets")));
+            runs.map(|run| run.join().expect("no panic")).into()
+        })
+    })
 }
 
 fn facts() -> impl Iterator<Item = &'static Judged> {

@@ -7,6 +7,7 @@ use super::random::Random;
 use super::reference::{Offered, Reference};
 use super::{Command, Network, NodeId, Packet, Status};
 use crate::Agenda;
+use fluxline_core::random::{test_count, test_seed};
 
 /// A packet offered at a tick.
 #[derive(Clone, Copy, Debug)]
@@ -243,6 +244,12 @@ fn scenario(seed: u64, also: Also) -> (Config, Vec<Offer>, u64) {
     (config, offers, service)
 }
 
+/// Seeds of a test. `SEED=0 COUNT=20000` tries others: a campaign.
+fn seeds(usual: u64, count: u64) -> std::ops::Range<u64> {
+    let first = test_seed!(usual);
+    first..first + test_count!(count)
+}
+
 #[test]
 fn one_packet_takes_hops_and_length() {
     for (to, command) in [(1, Command::Read64), (5, Command::Move64), (7, Command::Write256)] {
@@ -258,7 +265,7 @@ fn one_packet_takes_hops_and_length() {
 
 #[test]
 fn the_engine_puts_every_symbol_where_the_obvious_model_does() {
-    for seed in 0..400 {
+    for seed in seeds(0, 400) {
         let (config, offers, service) = scenario(seed, Also::default());
         agree(seed, &config, &offers, service);
     }
@@ -266,7 +273,7 @@ fn the_engine_puts_every_symbol_where_the_obvious_model_does() {
 
 #[test]
 fn so_it_does_with_full_queues_and_retries() {
-    for seed in 1000..1300 {
+    for seed in seeds(1000, 300) {
         let (config, offers, service) = scenario(seed, Also { busy: true, ..Also::default() });
         agree(seed, &config, &offers, service);
     }
@@ -274,7 +281,7 @@ fn so_it_does_with_full_queues_and_retries() {
 
 #[test]
 fn so_it_does_with_two_priorities() {
-    for seed in 2000..2300 {
+    for seed in seeds(2000, 300) {
         let (config, offers, service) =
             scenario(seed, Also { high: true, busy: seed % 2 == 0, ..Also::default() });
         agree(seed, &config, &offers, service);
@@ -294,7 +301,7 @@ fn hot_scenario(seed: u64, high: bool) -> (Config, Vec<Offer>, u64) {
 
 #[test]
 fn no_ring_of_one_priority_with_a_hot_receiver_that_ages_stops() {
-    for seed in 4000..5000 {
+    for seed in seeds(4000, 1000) {
         let (config, offers, service) = hot_scenario(seed, false);
         engine(&config, &offers, service);
     }
@@ -302,7 +309,7 @@ fn no_ring_of_one_priority_with_a_hot_receiver_that_ages_stops() {
 
 #[test]
 fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_does_not_stop_either() {
-    for seed in 6000..6300 {
+    for seed in seeds(6000, 300) {
         let (config, offers, service) = hot_scenario(seed, true);
         agree(seed, &config, &offers, service);
     }
@@ -337,46 +344,9 @@ fn a_go_bit_that_a_port_holds_back_is_not_taken_for_a_lost_one() {
     }
 }
 
-/// Outside the suite: `KIND=hot2 SEED=0 COUNT=20000 cargo test --release -p fluxline-sim --lib
-/// campaign_of_rings -- --ignored --nocapture`.
-#[test]
-#[ignore = "a campaign"]
-fn campaign_of_rings() {
-    let number = |name: &str, without: u64| {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(without)
-    };
-    let kind = std::env::var("KIND").unwrap_or_else(|_| "hot2".to_owned());
-    let (first, count) = (number("SEED", 0), number("COUNT", 1000));
-    let (mut parted, mut stopped) = (Vec::new(), Vec::new());
-    std::panic::set_hook(Box::new(|info| {
-        println!("{}", info.to_string().chars().take(300).collect::<String>())
-    }));
-    for seed in first..first + count {
-        let (config, offers, service) = match kind.as_str() {
-            "plain" => scenario(seed, Also::default()),
-            "busy" => scenario(seed, Also { busy: true, ..Also::default() }),
-            "two" => scenario(seed, Also { high: true, busy: seed % 2 == 0, ..Also::default() }),
-            "hot1" => hot_scenario(seed, false),
-            "hot2" => hot_scenario(seed, true),
-            other => panic!("no kind {other}"),
-        };
-        match std::panic::catch_unwind(|| part(&config, &offers, service)) {
-            Ok(None) => {}
-            Ok(Some(how)) => {
-                println!("seed {seed}: {how}");
-                parted.push(seed);
-            }
-            Err(_) => stopped.push(seed),
-        }
-    }
-    drop(std::panic::take_hook());
-    println!("{kind} {first}+{count}: parted {parted:?}, stopped or panicked {stopped:?}");
-    assert!(parted.is_empty() && stopped.is_empty());
-}
-
 #[test]
 fn so_it_does_with_events_and_strobes() {
-    for seed in 3000..3600 {
+    for seed in seeds(3000, 600) {
         let (high, busy) = (seed % 3 == 0, seed % 2 == 0);
         let (config, offers, service) =
             scenario(seed, Also { high, busy, events: true, nobody: false });
@@ -387,7 +357,7 @@ fn so_it_does_with_events_and_strobes() {
 /// A packet without a receiver circulates until the scrubber takes it off.
 #[test]
 fn so_it_does_with_packets_to_nobody() {
-    for seed in 4000..4300 {
+    for seed in seeds(4000, 300) {
         let (high, busy) = (seed % 3 == 0, seed % 2 == 0);
         let (config, offers, service) =
             scenario(seed, Also { high, busy, events: true, nobody: true });

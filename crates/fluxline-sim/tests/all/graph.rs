@@ -1,7 +1,7 @@
 //! Routers on any graph: they never wait for each other in a circle, and a line of routers is the
 //! same network as a mesh of one dimension. `SEED=n` replaces the seed.
 
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_seed};
 use fluxline_sim::load::Settings;
 use fluxline_sim::load::sweep::{Limits, Outcome, measure};
 use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size};
@@ -57,7 +57,7 @@ fn random(nodes: u32, draw: &mut Draw) -> Vec<Edge> {
 
 #[test]
 fn random_graphs_under_full_load_neither_deadlock_nor_starve_a_node() {
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
+    let seed = test_seed!(4);
     println!("seed {seed}");
     let mut draw = Draw::new(seed);
     for round in 0..12 {

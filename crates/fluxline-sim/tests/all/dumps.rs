@@ -1,8 +1,7 @@
 //! Dumps of simulated networks: they agree with the counters of the run under all faults, repeat to
 //! the byte, and do not change the run. A short reader of its own checks the writer.
 
-mod sci_load;
-
+use crate::support::sci_load::{Load, Source, Target};
 use fluxline_core::random::test_seed;
 use fluxline_sim::core::dump::Dump;
 use fluxline_sim::net::sci::{
@@ -12,7 +11,6 @@ use fluxline_sim::net::sci::{
 use fluxline_sim::scenario::Scenario;
 use fluxline_sim::world::Cluster;
 use fluxline_sim::{Agenda, Instant};
-use sci_load::{Load, Source, Target};
 
 /// A packet as the reader finds it.
 #[derive(Debug)]

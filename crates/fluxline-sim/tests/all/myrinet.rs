@@ -1,13 +1,11 @@
 //! Myrinet, QsNet and InfiniBand as links of programs: the suite of all links, URLs, faults.
 
-mod pairs;
-
+use crate::support::pairs::{pair_of, put, put_during_a_fault};
 use fluxline_core::conformance;
 use fluxline_core::fabric::Fabric;
 use fluxline_core::fabric::conformance::Joined;
 use fluxline_core::fabric::{Status, Target};
 use fluxline_sim::world::Cluster;
-use pairs::{pair_of, put, put_during_a_fault};
 
 fn open(url: &str) -> Cluster {
     Cluster::open(url).expect("a right URL")

@@ -1,16 +1,14 @@
 //! The network of the example: it obeys every law of the programming model, and has what every
 //! network has.
 
-#[path = "../examples/token_bus.rs"]
+#[path = "../../examples/token_bus.rs"]
 mod token_bus;
 
-mod pairs;
-
+use crate::support::pairs::{pair_of, put, put_during_a_fault};
 use fluxline_core::conformance;
 use fluxline_core::fabric::conformance::{Joined, Side};
 use fluxline_core::fabric::{Completion, Status, Target};
 use fluxline_sim::core::fault::Fault;
-use pairs::{pair_of, put, put_during_a_fault};
 use token_bus::{cluster, point};
 
 conformance!(on_a_token_bus, pair_of(&cluster(3, &[])));

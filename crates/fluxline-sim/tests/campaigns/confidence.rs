@@ -1,6 +1,7 @@
 //! The intervals of 95 % confidence hold the true mean about as often as they say: many seeds,
-//! compared with one long run. `SEEDS=200` measures more seeds, `SEED=n` begins with another one.
+//! compared with one long run. `COUNT=200` measures more seeds, `SEED=n` begins with another one.
 
+use fluxline_core::random::{test_count, test_seed};
 use fluxline_sim::load::sweep::Goal;
 use fluxline_sim::scenario::Scenario;
 
@@ -41,10 +42,6 @@ const CASES: [Case; 3] = [
 /// be ideal: runs that end at a lucky moment cost the rest.
 const COVERED_MIN: f64 = 0.85;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 /// Returns the share of intervals that hold the true mean.
 fn covered(case: &Case, first_seed: u64, seeds: u64) -> f64 {
     let mut scenario = Scenario::parse("confidence", case.text).expect("a scenario");
@@ -74,30 +71,9 @@ fn covered(case: &Case, first_seed: u64, seeds: u64) -> f64 {
 
 #[test]
 fn intervals_hold_the_true_mean() {
-    let (seed, seeds) = (number("SEED").unwrap_or(1), number("SEEDS").unwrap_or(20));
+    let (seed, seeds) = (test_seed!(1), test_count!(20));
     for case in &CASES {
         let covered = covered(case, seed, seeds);
         assert!(covered >= COVERED_MIN, "{}: {covered:.2} of the intervals", case.name);
     }
-}
-
-#[test]
-fn a_run_is_extended_until_it_is_precise_and_says_so_when_it_is_not() {
-    let text = CASES[1].text.replace("duration-us = 4.0", "duration-us = 0.5");
-    let mut scenario = Scenario::parse("confidence", &text).expect("a scenario");
-    let mut measure = |width: f64, longest: f64| {
-        (scenario.confidence.width, scenario.confidence.longest) = (width, longest);
-        let outcome = scenario.measure(0.2).expect("it runs").outcome;
-        (outcome.goal, outcome.measured.as_us(), outcome.latency_ns)
-    };
-    let (goal, us, _) = measure(0.1, 1.0);
-    assert_eq!((goal, us), (Goal::None, 0.5));
-    let (goal, us, latency) = measure(0.01, 64.0);
-    assert_eq!(goal, Goal::Reached);
-    assert!(us > 0.5 && latency.half_width <= 0.01 * latency.mean, "{us} us: {latency:?}");
-    let (goal, us, _) = measure(0.0001, 3.0);
-    assert_eq!((goal, us), (Goal::Missed, 1.5));
-    // Beyond saturation, a longer run does not help.
-    let outcome = scenario.measure(0.9).expect("it runs").outcome;
-    assert_eq!((outcome.goal, outcome.measured.as_us()), (Goal::NoSteadyState, 0.5));
 }

@@ -38,12 +38,9 @@ fn pair(keys: &str) -> Pair {
     pair_of(&open(keys), 20_000)
 }
 
-/// Returns the seed of the run; `SEED` in the environment replaces it.
+/// Returns the seed of the run.
 fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or(1);
-    println!("SEED={seed}");
-    seed
+    fluxline_core::random::test_seed!(1)
 }
 
 conformance!(at_ten_gigabits, pair("nodes=2"));

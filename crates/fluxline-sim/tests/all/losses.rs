@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_core::random::Draw;
+use fluxline_core::random::{Draw, test_seed};
 use fluxline_sim::Instant;
 use fluxline_sim::load::traffic::{Message, Workload};
 use fluxline_sim::scenario::{Measured, Scenario};
@@ -77,7 +77,7 @@ fn run(network: &str, command: &str, faults: &str, bytes_max: u64, seed: u64) ->
 
 #[test]
 fn every_message_is_delivered_or_lost_once() {
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let seed = test_seed!(5);
     println!("seed {seed}");
     let mut lost = 0;
     for network in NETWORKS {
@@ -100,7 +100,7 @@ fn every_message_is_delivered_or_lost_once() {
 
 #[test]
 fn a_message_of_several_packets_is_lost_at_most_once() {
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let seed = test_seed!(6);
     println!("seed {seed}");
     for command in ["move", "write"] {
         for faults in FAULTS {

@@ -1,14 +1,12 @@
 //! SCI ringlets and tori against what can be calculated of them. Expectations that are only
 //! remembered (BACKGROUND) are tested as they came out; a comment says what was expected.
 
-mod sci_load;
-
+use crate::support::sci_load::{Load, Source, Target, wide};
 use fluxline_sim::Agenda;
 use fluxline_sim::net::sci::{
     Bus, Command, Config, Entry, Faults, Loss, Network, NodeId, NodeIndex, Packet, Priority,
     Report, Retry, Status, Topology,
 };
-use sci_load::{Load, Source, Target, wide};
 
 /// Sends a symbol time that a ring of any size can carry when all targets are as likely: a send of
 /// 40 symbols and an echo of 4, an idle behind each.

@@ -1,7 +1,6 @@
 //! ATOLL as a link of programs: the suite of all links, URLs, faults, traffic and hosts.
 
-mod pairs;
-
+use crate::support::pairs::{pair_between, pair_of, put, put_during_a_fault};
 use fluxline_core::fabric::conformance::{Joined, Pair};
 use fluxline_core::fabric::{Status, Target};
 use fluxline_core::{Moment, conformance};
@@ -13,7 +12,6 @@ use fluxline_sim::net::atoll::adapter::host::{Hosts, Mode, Times, Transfer, one_
 use fluxline_sim::net::atoll::{Config, Grid, Network, Wiring, Worms};
 use fluxline_sim::world::Cluster;
 use fluxline_sim::{Agenda, Clock, Duration, Instant, Model};
-use pairs::{pair_between, pair_of, put, put_during_a_fault};
 
 fn open(url: &str) -> Cluster {
     Cluster::open(url).expect("a right URL")

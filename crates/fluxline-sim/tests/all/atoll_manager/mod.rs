@@ -10,15 +10,10 @@ use fluxline_sim::net::atoll::manager::{Algorithm, Event, NodeState, Settings, S
 use fluxline_sim::net::atoll::{Cable, Config, Grid, Wiring};
 use fluxline_sim::{Duration, Instant};
 
-#[path = "atoll_manager/deadlocks.rs"]
 mod deadlocks;
-#[path = "atoll_manager/explore.rs"]
 mod explore;
-#[path = "atoll_manager/fabric.rs"]
 mod fabric;
-#[path = "atoll_manager/faults.rs"]
 mod faults;
-#[path = "atoll_manager/host_ports.rs"]
 mod host_ports;
 
 fn us(us: u64) -> Duration {

@@ -1,0 +1,20 @@
+//! All integration tests of the crate, in one program: a module for each subject.
+
+mod atoll;
+mod atoll_manager;
+mod cluster;
+mod cluster_noise;
+mod cluster_push;
+mod cluster_world;
+mod confidence;
+mod dumps;
+mod ethernet;
+mod graph;
+mod group;
+mod losses;
+mod myrinet;
+mod sci_fairness;
+mod sci_ring;
+mod support;
+mod threads;
+mod token_bus;

@@ -1,0 +1,3 @@
+//! Long searches and measurements. `tools/campaign.sh sim_campaigns` runs them.
+
+mod confidence;
