@@ -319,14 +319,9 @@ pub struct DoctorArguments {
     /// The file that records changes [default: /var/lib/fluxline/doctor.state]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// Read the /proc and /sys of a captured host below this directory
+    /// Read the /proc and /sys of another host, copied below this directory
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     pub root: PathBuf,
-    /// Copy the files read from this host into this directory, for --root elsewhere. The copy has
-    /// no hardware addresses and no host name, but the firewall's rules if they can be read
-    #[arg(long, value_name = "FOLDER")]
-    #[arg(conflicts_with_all = ["experiment", "apply", "undo", "root"])]
-    pub capture: Option<PathBuf>,
     /// Print the table of all checks that docs/doctor.md holds
     #[arg(long, hide = true)]
     pub table: bool,

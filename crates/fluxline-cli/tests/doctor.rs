@@ -77,18 +77,6 @@ fn applied_and_undone_a_host_is_as_it_was() {
 }
 
 #[test]
-fn a_host_is_captured_and_judged_from_its_copy_and_nothing_is_written_over() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let copy = folder.path().join("copy");
-    let done = call_json(&["doctor", "--capture", text(&copy)]);
-    assert!(number(&done, "files") > 20, "{done}");
-    let judged = call_json(&["doctor", "--root", text(&copy)]);
-    assert!(judged["checks"].as_array().is_some_and(|checks| checks.len() > 10), "{judged}");
-    let message = refused(&call(&["doctor", "--capture", text(&copy)]), 3);
-    assert!(message.contains("holds something already"), "{message}");
-}
-
-#[test]
 fn what_somebody_else_changed_fails_the_undo_and_force_brings_it_back() {
     let host = host();
     let root = host.path();

@@ -1,28 +1,13 @@
 //! Small files of /proc and /sys below a root, so that a captured host is read as this one is.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The files of a host: `/`, or a folder that holds copies of another host's.
 #[derive(Clone, Debug)]
 pub struct Files {
     root: PathBuf,
-    /// The record of reads, where one is wanted.
-    record: Option<Arc<Mutex<BTreeMap<String, Seen>>>>,
-}
-
-/// The result of reading a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
-    /// A file's text.
-    Text(String),
-    /// The last part of what a link points to.
-    Link(String),
-    /// Its name in a list.
-    Name,
 }
 
 impl Files {
@@ -34,32 +19,7 @@ impl Files {
 
     /// The host whose files are below `root`: `root/proc/sys/…`, `root/sys/class/net/…`.
     pub fn below(root: impl Into<PathBuf>) -> Files {
-        Files { root: root.into(), record: None }
-    }
-
-    /// This host; what is read of it is kept in mind.
-    pub(super) fn recording() -> Files {
-        Files { record: Some(Arc::default()), ..Files::this_host() }
-    }
-
-    /// Returns all reads by path.
-    pub(super) fn seen(&self) -> BTreeMap<String, Seen> {
-        let record = self.record.as_ref().map(|record| record.lock());
-        record.map(|seen| seen.unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
-    }
-
-    /// Keeps in mind what was read; a name of a list is the least that is known of a path.
-    fn note(&self, path: String, what: Seen) {
-        let Some(record) = &self.record else { return };
-        let mut seen = record.lock().unwrap_or_else(PoisonError::into_inner);
-        match what {
-            Seen::Name => {
-                seen.entry(path).or_insert(what);
-            }
-            _ => {
-                seen.insert(path, what);
-            }
-        }
+        Files { root: root.into() }
     }
 
     /// Returns true if they are this host's, so that the kernel may be asked for what no file says.
@@ -81,9 +41,7 @@ impl Files {
 
     /// A file's text without blanks around it; none where it cannot be read.
     pub(super) fn text(&self, path: &str) -> Option<String> {
-        let text = fs::read_to_string(self.path(path)).ok()?.trim().to_owned();
-        self.note(path.to_owned(), Seen::Text(text.clone()));
-        Some(text)
+        Some(fs::read_to_string(self.path(path)).ok()?.trim().to_owned())
     }
 
     /// Returns the number in a file; `None` if the file is unreadable or does not have a number.
@@ -97,18 +55,13 @@ impl Files {
         let mut names: Vec<String> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort_unstable();
-        for name in names.iter().filter(|_| self.record.is_some()) {
-            self.note(format!("{folder}/{name}"), Seen::Name);
-        }
         names
     }
 
     /// The last part of what a link points to.
     pub(super) fn link_name(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
-        let name = target.file_name()?.to_string_lossy().into_owned();
-        self.note(path.to_owned(), Seen::Link(name.clone()));
-        Some(name)
+        Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
     /// Writes a value as `echo` does. The file must be there: a setting is never made.

@@ -8,7 +8,6 @@
 //! it back. docs/doctor.md has all checks; it is made from the rows in the code ([`table()`]).
 
 mod assume;
-mod capture;
 mod card;
 mod card_judge;
 mod check;
@@ -34,7 +33,6 @@ mod softnet;
 mod text;
 mod through;
 
-pub use capture::capture;
 pub use card::{Card, InUse};
 pub use check::{Check, Verdict};
 pub use experiment::{Stated, load_of};

@@ -7,7 +7,7 @@
 use std::io;
 
 use super::check::Check;
-use super::journal::{Journal, JournalError};
+use super::journal::{Changed, Journal, JournalError};
 use super::setting::{Action, Setting, Settings};
 
 /// The result of one change.
@@ -85,24 +85,18 @@ fn apply_one(
     if old == *new {
         return Ok(step(&old, Outcome::Already));
     }
-    journal.change(setting, &old, new)?;
+    let first = journal.first_value(setting, &old);
+    journal.record(setting, &first, new)?;
     let written = host.write(setting, new);
     let now = host.read(setting).unwrap_or_else(|_| new.clone());
     if now == *new {
-        journal.became(setting, &now)?;
         return Ok(step(&old, Outcome::Set));
     }
+    journal.record(setting, &first, &now)?;
     if now == old {
-        // Nothing happened; the first value stays in the journal if an earlier change is.
-        let first = journal.newest_first().into_iter().find(|(other, _)| other == setting);
-        match first.is_some_and(|(_, changed)| changed.old == old) {
-            true => journal.undone(setting)?,
-            false => journal.became(setting, &now)?,
-        }
         let refused = || io::Error::other("the host kept its value");
         return Ok(step(&old, Outcome::Failed(written.err().unwrap_or_else(refused))));
     }
-    journal.became(setting, &now)?;
     Ok(step(&old, Outcome::Became(now)))
 }
 
@@ -114,23 +108,19 @@ pub fn undo(
     force: bool,
 ) -> Result<Vec<Step>, JournalError> {
     let mut steps = Vec::new();
-    for (setting, changed) in journal.newest_first() {
-        let new = changed.old.clone();
+    for Changed { setting, old: first, new: ours } in journal.newest_first() {
         let (old, outcome) = match host.read(&setting) {
             Err(error) => (String::new(), Outcome::Failed(error)),
-            Ok(now) if now == new => (now, Outcome::Already),
-            Ok(now) if !force && !changed.ours.contains(&now) => {
-                (now.clone(), Outcome::Foreign(now))
-            }
-            Ok(now) => (now, restore(host, &setting, &new)),
+            Ok(now) if now == first => (now, Outcome::Already),
+            Ok(now) if !force && now != ours => (now.clone(), Outcome::Foreign(now)),
+            Ok(now) => (now, restore(host, &setting, &first)),
         };
-        if matches!(outcome, Outcome::Set | Outcome::Already) {
-            journal.undone(&setting)?;
+        match &outcome {
+            Outcome::Set | Outcome::Already => journal.record(&setting, &first, &first)?,
+            Outcome::Became(now) => journal.record(&setting, &first, now)?,
+            Outcome::Foreign(_) | Outcome::Failed(_) => {}
         }
-        if let Outcome::Became(now) = &outcome {
-            journal.became(&setting, now)?;
-        }
-        steps.push(Step { setting, old, new, outcome });
+        steps.push(Step { setting, old, new: first, outcome });
     }
     Ok(steps)
 }

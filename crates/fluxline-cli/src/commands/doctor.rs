@@ -1,15 +1,12 @@
 //! `fluxline doctor`: finds host settings that lose packets, and fixes them.
 
-use std::path::Path;
-
 use fluxline_doctor::{Check, Files, HostFacts, Load, Stated};
-use serde_json::json;
 
 use crate::arguments::DoctorArguments;
 use crate::doctor::change::Place;
 use crate::doctor::table;
 use crate::failure::Failure;
-use crate::{say, say_text};
+use crate::say_text;
 use fluxline_daq::experiment::Experiment;
 
 /// Fastest rate of one sender that is believed \[Hz\]: shortest frames on 400 Gb/s.
@@ -20,9 +17,6 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     if arguments.table {
         say_text!("{}", fluxline_doctor::table());
         return Ok(());
-    }
-    if let Some(folder) = &arguments.capture {
-        return capture(folder, json);
     }
     if !arguments.root.is_dir() {
         return Err(Failure::input(format_args!(
@@ -77,23 +71,6 @@ fn stated(arguments: &DoctorArguments) -> Result<Stated, Failure> {
     }
     let DoctorArguments { rate, senders, packet_bytes, .. } = *arguments;
     Ok(Stated { rate_hz: rate, senders, packet_bytes })
-}
-
-/// Copies this host's files, and prints the next command.
-fn capture(folder: &Path, json: bool) -> Result<(), Failure> {
-    let shown = folder.display();
-    let files = fluxline_doctor::capture(folder).map_err(|error| {
-        Failure::input(format_args!(
-            "--capture {shown}: {error}; name a directory that does not exist."
-        ))
-    })?;
-    if json {
-        super::print_json(&json!({ "folder": shown.to_string(), "files": files }));
-    } else {
-        say!("{files} files of this host are in {shown}; check them before you send them");
-        say!("judge them anywhere with: fluxline doctor --root {shown}");
-    }
-    Ok(())
 }
 
 fn judge(arguments: &DoctorArguments, mut load: Option<&mut Load>) -> Vec<Check> {

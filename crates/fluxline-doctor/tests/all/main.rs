@@ -1,0 +1,5 @@
+//! The doctor against the kernel.
+
+mod namespace;
+#[path = "../../../fluxline/tests/namespaces/mod.rs"]
+mod namespaces;
