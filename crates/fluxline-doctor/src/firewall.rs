@@ -104,7 +104,10 @@ fn list() -> io::Result<String> {
         let mut command = Command::new(program);
         command.args(["-j", "list", "ruleset"]).stdin(Stdio::null()).output()
     };
-    let is_there = |output: &io::Result<_>| !matches!(output, Err(error) if error.kind() == io::ErrorKind::NotFound);
+    let is_there = |output: &io::Result<_>| match output {
+        Ok(_) => true,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
     let output = PROGRAMS.iter().map(ask).find(is_there);
     let output = output.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))?;
     if output.status.success() {
