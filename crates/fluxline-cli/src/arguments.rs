@@ -1,32 +1,27 @@
 //! The command line as a table: every flag is one row of a struct here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use fluxline_bench::real::{Link, LinkError};
+use clap::{Args, Parser, Subcommand};
+use fluxline_terminal::generate::GenerateCommand;
+use fluxline_terminal::{Common, failure, version};
 
 use crate::ctl_arguments::CtlArguments;
 use crate::event_arguments::EventArguments;
 use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
-use crate::log::{LogFormat, LogLevel};
 use crate::page_arguments::{ServeArguments, ServeRunsArguments};
 use crate::run_arguments::{GatherArguments, RecoverArguments, ShipArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
-#[command(name = "fluxline", version = crate::version::VERSION, max_term_width = 110)]
-#[command(after_help = crate::failure::status_help())]
+#[command(name = "fluxline", version = version::VERSION, max_term_width = 110)]
+#[command(after_help = failure::status_help())]
 pub struct Arguments {
-    /// Print one JSON document instead of text
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Log starts, stops, states, new and silent sources to standard error
-    #[arg(long, global = true, value_name = "FORMAT")]
-    pub log: Option<LogFormat>,
-    /// The least important events of the log; default: FLUXLINE_LOG, or info
-    #[arg(long, global = true, value_name = "LEVEL")]
-    pub log_level: Option<LogLevel>,
+    /// The arguments of all commands
+    #[command(flatten)]
+    pub common: Common,
     /// The command
     #[command(subcommand)]
     pub command: Command,
@@ -94,28 +89,17 @@ pub enum Command {
     #[command(subcommand)]
     Shm(ShmCommand),
     /// Simulate a link and its nodes in virtual time
-    #[command(subcommand)]
-    Sim(crate::sim_arguments::SimCommand),
+    #[command(disable_help_flag = true)]
+    Sim(OtherProgram),
     /// Draw the map of a simulated network: nodes, links, their load and faults over time, routes
-    #[command(
-        after_help = "Examples:\n  fluxline topo scenarios/atoll-faults.toml --html map.html\n  \
-        fluxline topo 'sim:atoll?torus=4x4' --route 0:10 --svg map.svg\n  \
-        fluxline topo scenarios/torus.toml --load 0.3 --json"
-    )]
-    Topo(crate::topo_arguments::TopoArguments),
+    #[command(disable_help_flag = true)]
+    Topo(OtherProgram),
     /// Test remote memory with the RDMA programs of others (perftest)
-    #[command(subcommand)]
-    Rdma(crate::rdma_arguments::RdmaCommand),
+    #[command(disable_help_flag = true)]
+    Rdma(OtherProgram),
     /// Measure a link on this machine, and the limits of the machine itself
-    #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
-        fluxline bench shm:// --quick --json\n  \
-        fluxline bench udp://10.0.0.7 --key KEY   (there: fluxline bench --serve 10.0.0.7:14791)\n  \
-        fluxline bench udp://127.0.0.1 --only pingpong,load\n  \
-        fluxline bench tcp://127.0.0.1 --only pingpong --format netpipe\n  \
-        fluxline bench shm:// --only stores --save\n  \
-        fluxline bench udp://127.0.0.1 --only soak --seconds 3600 --seed 7\n  \
-        fluxline bench --compare before/report.json after/report.json")]
-    Bench(Box<BenchArguments>),
+    #[command(disable_help_flag = true)]
+    Bench(OtherProgram),
     /// Print the counters page of the manual
     #[command(hide = true)]
     Counters,
@@ -124,21 +108,12 @@ pub enum Command {
     Generate(GenerateCommand),
 }
 
-/// `fluxline generate`.
-#[derive(Debug, Subcommand)]
-pub enum GenerateCommand {
-    /// Write one manual page per command
-    Man(GenerateArguments),
-    /// Write completions for bash, zsh and fish
-    Completions(GenerateArguments),
-}
-
-/// The arguments of `fluxline generate`.
+/// A command of another program, which gets all arguments as they are.
 #[derive(Debug, Args)]
-pub struct GenerateArguments {
-    /// The directory to write to; it is made if it does not exist
-    #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+pub struct OtherProgram {
+    /// Its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    pub words: Vec<OsString>,
 }
 
 /// `fluxline shm`.
@@ -150,143 +125,6 @@ pub enum ShmCommand {
     /// Remove the files of killed processes
     #[command(after_help = "Example: fluxline shm clean")]
     Clean,
-}
-
-/// `fluxline bench`.
-#[derive(Debug, Args)]
-pub struct BenchArguments {
-    /// The link: shm://, udp://ADDRESS[:PORT] of the far end, sim:sci?KEYS in virtual time, or
-    /// tcp://ADDRESS as a reference
-    #[arg(value_parser = bench_link)]
-    #[arg(required_unless_present_any = ["serve", "compare", "list"])]
-    pub link: Option<BenchLink>,
-    /// Number of rounds; each round measures everything once; default: 5, or 3 with --quick
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub rounds: Option<u32>,
-    /// Measure fewer sizes and fewer repetitions
-    #[arg(long)]
-    pub quick: bool,
-    /// Run only these experiments, such as pingpong,load
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    pub only: Vec<String>,
-    /// List the experiments
-    #[arg(long)]
-    pub list: bool,
-    /// The smallest and the largest message in bytes
-    #[arg(long, value_parser = bench_sizes, value_name = "FIRST..LAST")]
-    pub sizes: Option<[u64; 2]>,
-    /// Variation of the sizes in bytes, as NetPIPE -p; 0: none; default: 3, or 0 with --quick
-    #[arg(long)]
-    pub perturbation: Option<u64>,
-    /// Repeats of every size on NetPIPE's schedule, as NetPIPE -n; default: as many as fill 0.1 s
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub repeats: Option<u64>,
-    /// Seconds of a trial in a loss-free search; RFC 2544 asks for 60
-    #[arg(long, value_parser = bench_seconds, value_name = "SECONDS")]
-    pub trial_seconds: Option<f64>,
-    /// Seconds of the experiment soak; default: 10, or 1 with --quick
-    #[arg(long, value_parser = bench_soak_seconds, value_name = "SECONDS")]
-    pub seconds: Option<f64>,
-    /// Seed of all random numbers
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Save the crossover found by the experiment stores, for programs that open the link; default
-    /// file: fluxline/links.toml in the user's configuration directory
-    #[arg(long, num_args = 0..=1, value_name = "FILE")]
-    pub save: Option<Option<PathBuf>>,
-    /// The directory for report.html and report.json; default: the next number in `bench-reports`
-    #[arg(long, value_name = "FOLDER")]
-    pub report: Option<PathBuf>,
-    /// Print the results of one experiment in another program's format. NetPIPE's modes are
-    /// --only pingpong (default), stream (-s), bidirectional (-2), integrity (-i) and cold (-I)
-    #[arg(long, value_enum)]
-    pub format: Option<BenchFormat>,
-    /// Compare two report.json files; or show links (URLs, measured now) and report.json files on
-    /// one page: half round trips and rates of all
-    #[arg(long, num_args = 1..=32, value_name = "REPORT|URL")]
-    #[arg(conflicts_with_all = ["link", "serve", "list"])]
-    pub compare: Option<Vec<PathBuf>>,
-    /// With --compare: also show the curves of this file, all or those named: CSV (bytes, then
-    /// NetPIPE's Mbps of each curve) or an np.out; may be given more than once
-    #[arg(long = "curve", value_name = "FILE[:NAME,NAME]", requires = "compare")]
-    pub curves: Vec<String>,
-    /// With --compare of links: write the page into this file
-    #[arg(long, short = 'o', value_name = "FILE", requires = "compare")]
-    pub output: Option<PathBuf>,
-    /// Serve as the far end of a benchmark
-    #[arg(long, num_args = 0..=1, default_missing_value = BENCH_LOOPBACK)]
-    #[arg(value_name = "ADDRESS:PORT", conflicts_with_all = ["link", "list"])]
-    pub serve: Option<std::net::SocketAddr>,
-    /// With --serve: exit after one benchmark
-    #[arg(long, requires = "serve")]
-    pub once: bool,
-    /// The far end's key; with --serve: the key that a near end must show
-    #[arg(long)]
-    pub key: Option<String>,
-    /// The far end's address; default: the link's address and port 14791
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub peer: Option<std::net::SocketAddr>,
-    /// The core to measure on, and the far end's core if it is on this host
-    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "NEAR,FAR")]
-    pub cores: Vec<usize>,
-    /// Send datagrams as the benchmark orders on standard input
-    #[arg(long, hide = true, exclusive = true)]
-    pub send: bool,
-}
-
-/// The address of `--serve` alone. Source: [`fluxline_bench::control::PORT`].
-const BENCH_LOOPBACK: &str = "127.0.0.1:14791";
-
-/// A link that can be measured, and its URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BenchLink {
-    /// The URL, as it was written.
-    pub url: String,
-    /// The link.
-    pub link: Link,
-}
-
-/// Formats of other programs.
-#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
-pub enum BenchFormat {
-    /// NetPIPE's np.out: bytes, Mbps, seconds; of integrity: bytes, repeats
-    Netpipe,
-}
-
-fn bench_link(text: &str) -> Result<BenchLink, LinkError> {
-    Link::parse(text).map(|link| BenchLink { url: text.to_owned(), link })
-}
-
-/// The largest message of `--sizes` \[byte\]: NetPIPE's bound.
-const BENCH_BYTES_MAX: u64 = 10_000_000;
-
-fn bench_sizes(text: &str) -> Result<[u64; 2], String> {
-    let read = |text: &str| text.trim_matches(['.', '=']).trim().parse::<u64>().ok();
-    let sizes = text
-        .split_once("..")
-        .map_or([read(text), read(text)], |(first, last)| [read(first), read(last)]);
-    match sizes {
-        [Some(first), Some(last)] if 0 < first && first <= last && last <= BENCH_BYTES_MAX => {
-            Ok([first, last])
-        }
-        _ => Err(format!(
-            "write FIRST..LAST in bytes, for example 1..65536; at most {BENCH_BYTES_MAX}"
-        )),
-    }
-}
-
-/// The longest soak \[s\]: a month.
-const BENCH_SOAK_SECONDS_MAX: f64 = 31.0 * 86_400.0;
-
-fn bench_soak_seconds(text: &str) -> Result<f64, String> {
-    let right = |seconds: &f64| (0.01..=BENCH_SOAK_SECONDS_MAX).contains(seconds);
-    let seconds = text.parse::<f64>().ok().filter(right);
-    seconds.ok_or_else(|| format!("write seconds from 0.01 to {BENCH_SOAK_SECONDS_MAX}"))
-}
-
-fn bench_seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
-    seconds.ok_or_else(|| "write seconds from 0.01 to 3600".to_owned())
 }
 
 /// `fluxline doctor`.
@@ -531,21 +369,5 @@ mod tests {
     #[test]
     fn no_two_flags_collide() {
         super::Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_are_two_numbers_in_order_or_one() {
-        assert_eq!(super::bench_sizes("1..64"), Ok([1, 64]));
-        assert_eq!(super::bench_sizes("8"), Ok([8, 8]));
-        for wrong in ["", "0", "64..1", "a..b", "1..", "..", "-1..5", "1..99999999999"] {
-            assert!(super::bench_sizes(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn serving_without_an_address_is_on_loopback_at_the_benchmarks_port() {
-        let address: std::net::SocketAddr = super::BENCH_LOOPBACK.parse().expect("an address");
-        assert!(address.ip().is_loopback());
-        assert_eq!(address.port(), fluxline_bench::control::PORT);
     }
 }

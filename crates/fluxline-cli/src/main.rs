@@ -11,46 +11,29 @@ mod ctl_arguments;
 mod doctor;
 mod event_arguments;
 mod export_arguments;
-mod failure;
-mod files;
 mod format_arguments;
 mod kafka;
-mod log;
-mod output;
 mod page_arguments;
-mod progress;
-mod rdma_arguments;
 mod run_arguments;
 mod served;
-mod sim_arguments;
-mod topo_arguments;
-mod version;
 mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command, ShmCommand};
 use failure::{Ending, Failure};
+use fluxline_terminal::{failure, generate, inform, log, output, progress, say, say_text, well};
 use format_arguments::FormatCommand;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let json = arguments.json;
-    match dispatch(arguments) {
-        Ok(ending) => ending.into(),
-        Err(failure) => {
-            failure.say(json);
-            Ending::Failed(failure.kind).into()
-        }
-    }
+    let Arguments { common, command } = Arguments::parse();
+    fluxline_terminal::run(common, |json| dispatch(command, json))
 }
 
-fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
-    let json = arguments.json;
-    log::begin(arguments.log, arguments.log_level)?;
-    match arguments.command {
+fn dispatch(command: Command, json: bool) -> Result<Ending, Failure> {
+    match command {
         Command::Run(run) => commands::run::run(run, json),
         Command::Demo(demo) => commands::demo::demo(demo, json),
         Command::Ctl(ctl) => commands::ctl::ctl(&ctl, json).map(well),
@@ -72,19 +55,14 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json).map(well),
         Command::Shm(ShmCommand::List) => commands::shm::list(json).map(well),
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json).map(well),
-        Command::Topo(topo) => commands::topo::topo(&topo, json).map(well),
-        Command::Sim(sim) => commands::sim::sim(&sim, json).map(well),
-        Command::Rdma(rdma) => commands::rdma::rdma(&rdma, json).map(well),
-        Command::Bench(bench) => commands::bench::bench(&bench, json).map(well),
+        Command::Sim(_) | Command::Topo(_) => Err(commands::other::call("fluxline-sim")),
+        Command::Bench(_) | Command::Rdma(_) => Err(commands::other::call("fluxline-bench")),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(Ending::Well)
         }
-        Command::Generate(generate) => commands::generate::generate(&generate).map(well),
+        Command::Generate(what) => {
+            generate::generate(&what, "fluxline", Arguments::command()).map(well)
+        }
     }
-}
-
-/// A command that either fails before it prints or ends well.
-fn well((): ()) -> Ending {
-    Ending::Well
 }

@@ -2,13 +2,12 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fluxline_run::{Acquisition, Stop};
-use fluxline_serve::{Listening, ServeError, Server, ServerConfig, StaticPage};
+use fluxline_serve::{Listening, ServeError, Server, ServerConfig};
 
 use crate::failure::Failure;
 use crate::inform;
@@ -54,37 +53,6 @@ fn write(folder: &Path, url: &str) -> Option<PathBuf> {
     writeln!(file, "{url}").ok()?;
     Some(path)
 }
-
-/// A page that does not change, and its name on the terminal.
-pub struct NamedPage {
-    /// Its name: `report`.
-    pub name: &'static str,
-    /// Its path and text.
-    pub page: StaticPage,
-}
-
-/// Serves pages that do not change until Ctrl-C.
-pub fn pages(listen: SocketAddr, pages: Vec<NamedPage>) -> Result<(), Failure> {
-    let stop = Stop::on_signal();
-    let listening = Listening::on(&config(Some(listen))).map_err(failure)?;
-    let names: Vec<_> = pages.iter().map(|of| (of.name, of.page.path.clone())).collect();
-    let pages = pages.into_iter().map(|of| of.page).collect();
-    let server = Server::start_pages(listening, pages).map_err(failure)?;
-    for (name, path) in names {
-        inform!("{name:<8} {}{}", server.address(), path.trim_start_matches('/'));
-    }
-    wait(&stop);
-    Ok(())
-}
-
-/// Returns the configuration of a server; [`LOOPBACK`] is a free port of the program's choice.
-pub fn config(listen: Option<SocketAddr>) -> ServerConfig {
-    let listen = listen.filter(|address| address.to_string() != LOOPBACK);
-    ServerConfig { listen, ..ServerConfig::default() }
-}
-
-/// Stands for loopback and a port of the program's choice.
-pub const LOOPBACK: &str = "127.0.0.1:0";
 
 /// Waits for Ctrl-C.
 pub fn wait(stop: &Stop) {

@@ -5,6 +5,8 @@
 //! It lasts a minute; `tools/kafka/test.sh storm 600` makes it ten.
 #![cfg(feature = "kafka")]
 
+#[path = "support/packets.rs"]
+mod packets;
 mod support;
 
 #[path = "support/lab.rs"]
@@ -26,8 +28,8 @@ use boards::{BOARDS, Boards};
 use fluxline_core::random::{Draw, test_seed};
 use judge::Name;
 use lab::process::WITHIN;
+use packets::Packet;
 use storm_lab::StormLab;
-use support::packets::Packet;
 use weather::{Span, Storm};
 
 /// Seconds that the storm lasts: `SECONDS_OF_STORM` of the environment, or 60. Each deed comes once

@@ -32,6 +32,19 @@ pub struct ServerConfig {
     pub limits: Limits,
 }
 
+impl ServerConfig {
+    /// Stands for loopback and a port of the program's choice, where an option needs an address.
+    pub const ANY_PORT: &str = "127.0.0.1:0";
+
+    /// Returns the configuration of a server at this address; [`ServerConfig::ANY_PORT`] is as
+    /// none.
+    #[must_use]
+    pub fn at(listen: Option<SocketAddr>) -> ServerConfig {
+        let listen = listen.filter(|address| address.to_string() != Self::ANY_PORT);
+        ServerConfig { listen, ..ServerConfig::default() }
+    }
+}
+
 /// The reason why a server does not start, in one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {

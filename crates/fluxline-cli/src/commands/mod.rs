@@ -1,6 +1,5 @@
 //! One file per command: it makes values of its arguments, calls the libraries, prints the answer.
 
-pub mod bench;
 pub mod check;
 pub mod cluster_ctl;
 #[cfg(feature = "kafka")]
@@ -12,19 +11,16 @@ pub mod emulate;
 pub mod export;
 pub mod format;
 pub mod gather;
-pub mod generate;
 pub mod inspect;
 mod integrity;
 pub mod node;
+pub mod other;
 mod packet_file;
-pub mod rdma;
 pub mod recover;
 pub mod run;
 pub mod serve;
 pub mod ship;
 pub mod shm;
-pub mod sim;
-pub mod topo;
 use fluxline_daq::record::JoinReport;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! `fluxline serve`: a page over a folder of runs.
 
-use fluxline_serve::{Listening, Server};
+use fluxline_serve::{Listening, Server, ServerConfig};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::served;
 /// Serves until Ctrl-C.
 pub fn serve(arguments: &ServeRunsArguments, json: bool) -> Result<(), Failure> {
     let stop = fluxline_run::Stop::on_signal();
-    let listening = Listening::on(&served::config(arguments.listen)).map_err(served::failure)?;
+    let listening = Listening::on(&ServerConfig::at(arguments.listen)).map_err(served::failure)?;
     let server = Server::start_runs(listening, &arguments.folder).map_err(served::failure)?;
     if json {
         super::print_json(&json!({ "page": server.address() }));

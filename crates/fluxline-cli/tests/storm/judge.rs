@@ -9,8 +9,8 @@ use fluxline_daq::record::RunReader;
 use serde_json::Value;
 
 use super::boards::BOARDS;
+use super::packets::{Packet, write_capture};
 use super::storm_lab::{PARTITIONS, StormLab};
-use super::support::packets::{Packet, write_capture};
 
 /// Board and packet counter.
 pub type Name = (u16, u32);

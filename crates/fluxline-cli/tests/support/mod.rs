@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod packets;
-
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -12,9 +10,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// The program of the crate whose tests these are.
+pub const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_fluxline-sim") {
+    Some(program) => program,
+    None => match option_env!("CARGO_BIN_EXE_fluxline-bench") {
+        Some(program) => program,
+        None => match option_env!("CARGO_BIN_EXE_fluxline") {
+            Some(program) => program,
+            None => panic!("these are tests of a program"),
+        },
+    },
+};
+
 /// The program.
 pub fn fluxline() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_fluxline"))
+    Command::new(PROGRAM)
 }
 
 /// Runs it with these arguments.

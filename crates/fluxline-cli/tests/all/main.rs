@@ -1,0 +1,38 @@
+//! The program `fluxline` as a black box: one module for each thing that may go wrong.
+
+mod bad_input;
+#[path = "../support/board.rs"]
+mod board;
+mod captures;
+mod demo;
+mod doctor;
+mod emulator_faults;
+mod every_format;
+mod export_interrupted;
+mod format_tools;
+mod generated_files;
+mod killed;
+mod memory;
+mod missing_files;
+mod not_recorded;
+mod other_programs;
+mod outside;
+#[path = "../support/packets.rs"]
+mod packets;
+mod remedies;
+#[path = "../support/roce.rs"]
+mod remote;
+mod roce;
+mod roce_life;
+mod roce_reliable;
+mod run_options;
+mod rxe_run;
+mod serve;
+mod several_files;
+mod shm;
+mod standard_error;
+mod start_and_stop;
+#[path = "../support/mod.rs"]
+mod support;
+mod tiny_mtu;
+mod wrong_experiments;

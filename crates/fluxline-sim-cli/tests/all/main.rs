@@ -1,0 +1,9 @@
+//! The program `fluxline-sim` as a black box.
+
+mod dumps;
+mod sim;
+mod sim_reproduce;
+mod sim_scenarios;
+#[path = "../../../fluxline-cli/tests/support/mod.rs"]
+mod support;
+mod topo;
