@@ -108,7 +108,7 @@ pub enum Command {
     Generate(GenerateCommand),
 }
 
-/// A command of another program, which gets all arguments as they are.
+/// A command of another program, which gets all arguments unchanged.
 #[derive(Debug, Args)]
 pub struct OtherProgram {
     /// Its arguments

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use crate::support::{call, fluxline, refused, text};
 use fluxline_daq::capture::CaptureReader;
+use fluxline_packet::wireshark::{self, Carrier};
 
 const RING: &str = "[network]\nnodes = 4\nreceive-queue = 1\n\
     [traffic]\npattern = \"hot-receiver\"\ncommand = \"write\"\n\
@@ -43,11 +44,13 @@ fn has_tshark() -> bool {
 }
 
 /// The dissector of a format for a link type, as a file.
-fn dissector(folder: &Path, format: &str, link_type: &str) -> PathBuf {
-    let output = call(&["format", "wireshark", format, "--link-type", link_type]);
-    done(&output);
+fn dissector(folder: &Path, format: &str, link_type: u16) -> PathBuf {
+    let loaded =
+        fluxline_daq::formats::load(format, &Default::default()).expect("a shipped format");
+    let carrier = Carrier::link_type(link_type).expect("a type for users");
     let script = folder.join(format!("{format}.lua"));
-    std::fs::write(&script, output.stdout).expect("written");
+    std::fs::write(&script, wireshark::dissector_on(&loaded.description, &[carrier]))
+        .expect("written");
     script
 }
 
@@ -74,7 +77,7 @@ fn tshark_names_the_fields_of_sends_and_echoes() {
     let folder = tempfile::tempdir().expect("a folder");
     let (folder, file) = (folder.path(), folder.path().join("ring.pcapng"));
     done(&dump(folder, RING, &file, &["--dump-us", "20"]));
-    let script = dissector(folder, "sci", "147");
+    let script = dissector(folder, "sci", 147);
     let fields = [
         "_ws.col.Protocol",
         "frame.interface_name",
@@ -108,7 +111,7 @@ fn tshark_names_the_fields_of_packets_between_routers() {
     let folder = tempfile::tempdir().expect("a folder");
     let (folder, file) = (folder.path(), folder.path().join("torus.pcapng"));
     done(&dump(folder, TORUS, &file, &["--dump-us", "5"]));
-    let script = dissector(folder, "sim-network", "148");
+    let script = dissector(folder, "sim-network", 148);
     let fields = ["_ws.col.Protocol", "fluxline_sim_network.packet.bytes", "_ws.expert.message"];
     let rows = tshark(&script, &file, &fields);
     assert!(rows.len() > 20, "{} packets", rows.len());

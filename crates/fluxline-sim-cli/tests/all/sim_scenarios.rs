@@ -253,7 +253,7 @@ fn wrong_scenario_is_shown_with_line_column_and_nearest_key() {
     ] {
         std::fs::write(&file, wrong).expect("written");
         let output = call(&["sim", "run", text(&file)]);
-        let sentence = refused(&output, 3);
+        let sentence = refused(&output, INPUT);
         assert!(sentence.contains(part), "{sentence}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains("  2 | "), "{said}");
