@@ -282,7 +282,7 @@ fn a_producer_that_is_killed_leaves_what_it_published_and_is_named() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let (running, to) = start(scratch.path(), PUSH);
     let this = std::env::current_exe().expect("a path");
-    let test = "a_producer_that_is_killed_leaves_what_it_published_and_is_named";
+    let test = "roce::a_producer_that_is_killed_leaves_what_it_published_and_is_named";
     let mut command = Command::new(this);
     command.args([test, "--exact"]).env(PRODUCER_TO, to.to_string());
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");

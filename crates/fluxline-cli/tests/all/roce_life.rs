@@ -166,7 +166,7 @@ fn produce(orders: &str) {
 /// Starts a producer as a process, and waits until it reports this step.
 fn start_producer(from: u16, to: SocketAddr, step: &str) -> Killed {
     let this = std::env::current_exe().expect("a path");
-    let test = "a_producer_that_is_killed_after_any_step_makes_room_and_loses_nothing";
+    let test = "roce_life::a_producer_that_is_killed_after_any_step_makes_room_and_loses_nothing";
     let mut command = Command::new(this);
     command.args([test, "--exact", "--nocapture"]).env(PRODUCER, format!("{from} {to} {step}"));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
