@@ -20,6 +20,7 @@ impl Link {
     /// Opens the link that the URL names.
     pub fn open(url: &str) -> Result<Link, Refused> {
         if !url.starts_with("shm://") {
+            fluxline_sim::register();
             return fluxline::open(url).map(Link::Other).map_err(not_opened);
         }
         let (group, name) = fluxline::shm_names(url).map_err(Refused::argument)?;
@@ -59,7 +60,7 @@ fn not_opened(error: fluxline::OpenError) -> Refused {
         fluxline::OpenError::Link { .. }
         | fluxline::OpenError::Address { .. }
         | fluxline::OpenError::Threads { .. }
-        | fluxline::OpenError::Sim(_) => Refused::argument(error),
+        | fluxline::OpenError::Registered(_) => Refused::argument(error),
         error => Refused::host(error),
     }
 }

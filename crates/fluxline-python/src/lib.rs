@@ -39,4 +39,11 @@ mod _fluxline {
     use crate::run::{RunReader, parse_time};
     #[pymodule_export]
     use crate::simulate::{Simulated, simulate};
+
+    /// Adds the links that URLs `sim:` name.
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        fluxline_sim::register();
+        Ok(())
+    }
 }

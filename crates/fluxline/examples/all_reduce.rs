@@ -96,6 +96,7 @@ fn run(urls: &[String], rank: usize) -> Result<Outcome, Failure> {
 }
 
 fn main() -> Result<(), Failure> {
+    fluxline_sim::register(); // for URLs sim:
     let urls: Vec<String> = std::env::args().skip(1).collect();
     if urls.len() < 2 {
         return Err("write two URLs or more, one for each rank".into());

@@ -11,6 +11,7 @@
 //! | `sim:ethernet/WORLD/NODE?nodes=N` | the same endpoint as `udp://`, on a simulated switch |
 //! | `sim:sci/WORLD/NODE?nodes=N` | a simulated network in virtual time; a thread for each node |
 //!
+//! Simulated links are those of a program that called `fluxline_sim::register()`.
 //! [`open_threads`] opens several nodes at one address, each for a thread of its own.
 //!
 //! [`fabric`] is the programming model: regions, puts, messages, notifications, completions.

@@ -1,9 +1,10 @@
 //! One way to any link: a URL names it, and the result is a [`Fabric`].
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use fluxline_core::fabric::{Fabric, Name, NameError};
+use fluxline_core::fabric::{Fabric, Name, NameError, links};
 use fluxline_core::roce::UDP_PORT;
 
 use crate::hosts::{Hosts, HostsError, peer_address};
@@ -80,15 +81,14 @@ pub enum OpenError {
     /// The measurements of this machine's links cannot be read.
     #[error(transparent)]
     Measured(#[from] MeasuredError),
-    /// The simulated world cannot be opened.
-    #[cfg(feature = "sim")]
-    #[error(transparent)]
-    Sim(#[from] fluxline_sim::threads::OpenError),
-    /// This program was built without the simulator.
-    #[cfg(not(feature = "sim"))]
+    /// A registered link, for example a simulated one, could not be opened.
+    #[error("{0}")]
+    Registered(Box<dyn Error + Send + Sync>),
+    /// This program has no simulator.
     #[error(
-        "{url:?}: this program was built without simulated links; build the crate fluxline with \
-         its feature `sim`"
+        "{url:?}: this program has no simulated links; fluxline-sim, fluxline-bench, the Python \
+         package and the C library have them, and a Rust program calls \
+         fluxline_sim::register() first"
     )]
     NoSimulator {
         /// The URL that was given.
@@ -101,7 +101,8 @@ pub enum OpenError {
 /// own address names its interface, too. `sim:sci/WORLD/NODE?nodes=N` is a node of a simulated
 /// network in virtual time, and so are nodes of `sim:ethernet`, `sim:atoll`, `sim:myrinet`,
 /// `sim:qsnet` and `sim:infiniband`: the N nodes of the world are programs of this process, each on
-/// a thread of its own, and `open` waits until all are open (docs/simulation/threads.md).
+/// a thread of its own, and `open` waits until all are open (docs/simulation/threads.md). A program
+/// calls `fluxline_sim::register()` before; [`links::register`] adds links of other crates, too.
 ///
 /// Nodes of one group reach each other by their names, and so do those of a simulated world. Nodes
 /// on Ethernet reach each other by their addresses, or by names that the URL gives an address:
@@ -120,8 +121,11 @@ pub enum OpenError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
+    if let Some(open) = links::opener_of(url) {
+        return open(url).map_err(OpenError::Registered);
+    }
     if url.starts_with("sim:") {
-        return open_simulated(url);
+        return Err(OpenError::NoSimulator { url: url.to_owned() });
     }
     if url.starts_with("udp://") {
         let (url, hosts) = with_hosts(url)?;
@@ -141,18 +145,6 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     let crossover_bytes = Measured::load()?.of("shm").unwrap_or(default.crossover_bytes);
     let config = ShmConfig { spin: SPIN, crossover_bytes, ..default };
     Ok(Box::new(Shm::open(&group, &node, config)?))
-}
-
-/// Opens a node of a simulated world.
-#[cfg(feature = "sim")]
-fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
-    Ok(fluxline_sim::threads::open(url)?)
-}
-
-/// Refuses: the simulator was left out.
-#[cfg(not(feature = "sim"))]
-fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
-    Err(OpenError::NoSimulator { url: url.to_owned() })
 }
 
 /// Opens `count` nodes at the one address that `url` names, each for a thread of its own.
@@ -265,9 +257,7 @@ mod tests {
             ("udp://127.0.0.1/a?peers=b@here", "write NAME@ADDRESS"),
             ("udp://127.0.0.1/a?peers=b@10.0.0.8,b@10.0.0.9", "b has two addresses"),
             ("udp://127.0.0.1/a?hosts=/no/such/file", "lines ADDRESS NAME"),
-            ("sim:sci?nodes=2", "write sim:sci/WORLD/NODE?nodes=N"),
-            ("sim:sci/lab/a?nodes=0", "2 or more"),
-            ("sim:ib/lab/a?nodes=2", "write sim:sci"),
+            ("sim:sci/lab/a?nodes=2", "calls fluxline_sim::register() first"),
             ("shm://lab", "for example shm://lab/builder"),
             ("shm://lab/", "is not a name"),
             ("shm://../x", "is not a name"),

@@ -13,6 +13,7 @@ use program::Outcome;
 
 /// Runs the program of each URL on a thread of its own.
 fn run(urls: &[String]) -> Vec<Outcome> {
+    fluxline_sim::register();
     std::thread::scope(|scope| {
         let run = |place| scope.spawn(move || program::run(urls, place).map_err(|e| e.to_string()));
         let threads: Vec<_> = (0..urls.len()).map(run).collect();
@@ -66,6 +67,19 @@ fn the_sums_of_two_and_of_three_nodes_are_equal_on_every_link() {
         }
     }
     assert_ne!(sum_of(2), sum_of(3));
+}
+
+#[test]
+fn a_wrong_url_of_a_simulated_link_is_answered_with_what_to_write() {
+    fluxline_sim::register();
+    for (url, says) in [
+        ("sim:sci?nodes=2", "write sim:sci/WORLD/NODE?nodes=N"),
+        ("sim:sci/lab/a?nodes=0", "2 or more"),
+        ("sim:ib/lab/a?nodes=2", "write sim:sci"),
+    ] {
+        let error = fluxline::open(url).err().expect("refused").to_string();
+        assert!(error.contains(says), "{url}: {error}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub mod connect;
 pub mod counters;
 pub mod error;
 pub mod group;
+pub mod links;
 pub mod memory;
 pub mod push;
 pub mod region;

@@ -322,19 +322,3 @@ fn crates_import_what_architecture_allows() {
     }
     report(&problems);
 }
-
-#[test]
-fn the_simulator_is_imported_by_open_alone() {
-    // docs/adr/0021: real and virtual time meet nowhere else in the crate of real links.
-    let mut files_of_links = Vec::new();
-    files(&root().join("crates/fluxline/src"), ".rs", &mut files_of_links);
-    assert!(files_of_links.len() > 50, "the crate's files are found");
-    let others = files_of_links.iter().filter(|path| !path.ends_with("src/open.rs"));
-    let imports =
-        |path: &&PathBuf| fs::read_to_string(path).expect("a source file").contains("fluxline_sim");
-    let problems: Vec<String> = others
-        .filter(imports)
-        .map(|path| format!("{}: imports the simulator; open.rs alone may", path.display()))
-        .collect();
-    report(&problems);
-}

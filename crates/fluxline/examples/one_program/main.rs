@@ -19,6 +19,7 @@ use std::error::Error;
 use program::Outcome;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    fluxline_sim::register(); // for URLs sim:
     let mut urls: Vec<String> = std::env::args().skip(1).collect();
     let mut only = None;
     if urls.first().is_some_and(|first| first == "--only") {
