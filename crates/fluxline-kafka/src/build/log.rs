@@ -186,21 +186,11 @@ pub trait Log {
     /// Takes a partition; the builder that had it before can commit no more.
     fn claim(&mut self, partition: u32, builder: &str) -> Result<Claim, LogError>;
 
-    /// Commits a batch by a claim.
-    ///
-    /// Errors: [`LogError::Fenced`] when the claim has ended; nothing is committed then.
-    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError>;
-
     /// Commits batches that follow each other, each together with records of its events: readers
     /// see all records of a batch, or none. After an error, the first few batches may be committed.
     ///
-    /// Errors: as [`Log::commit`]; a log without a topic of events takes no records.
-    fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
-        batches.iter().try_for_each(|batch| match batch.records.is_empty() {
-            true => self.commit(claim, batch.commit.clone()),
-            false => Err(LogError::Away("it has no topic of events".to_owned())),
-        })
-    }
+    /// Errors: [`LogError::Fenced`] when the claim has ended; nothing is committed then.
+    fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError>;
 
     /// Keeps a checkpoint by a claim, and the one before it.
     ///
@@ -314,10 +304,6 @@ impl Log for MemoryLog {
         Ok(Claim { partition, epoch: of.epoch, checkpoints, committed })
     }
 
-    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.commit_all(claim, &[Ready { commit, records: Vec::new() }])
-    }
-
     fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
         let mut list = self.lock();
         let partition = claim.partition;
@@ -340,6 +326,8 @@ impl Log for MemoryLog {
         if of.epoch != claim.epoch {
             return Err(LogError::Fenced { partition });
         }
+        let committed = of.committed.len() as u64;
+        assert_eq!(checkpoint.batch, committed, "batches before a checkpoint are not made again");
         of.checkpoints.push_front(checkpoint.clone());
         of.checkpoints.truncate(2);
         Ok(())

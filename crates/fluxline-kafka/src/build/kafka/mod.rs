@@ -330,10 +330,6 @@ impl Log for KafkaLog {
         Ok(Claim { partition, epoch, checkpoints, committed })
     }
 
-    fn commit(&mut self, claim: &Claim, commit: Commit) -> Result<(), LogError> {
-        self.commit_all(claim, &[Ready { commit, records: Vec::new() }])
-    }
-
     /// All of them are one transaction: readers see them together, or none.
     fn commit_all(&mut self, claim: &Claim, batches: &[Ready]) -> Result<(), LogError> {
         let partition = claim.partition;

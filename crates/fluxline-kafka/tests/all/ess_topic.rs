@@ -1,19 +1,16 @@
 //! A run whose events go to a topic in the ESS schemas, read by the Python package of ESS, and
 //! compared with the run's files: live, and shipped later.
-#![cfg(feature = "client")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use fluxline_daq::experiment::{Experiment, SinkSchema};
+use fluxline_daq::experiment::SinkSchema;
 use fluxline_daq::record::{ExportConfig, ExportFormat, export};
 use fluxline_kafka::ship::{ShipConfig, ship};
-use fluxline_kafka::sink;
-use fluxline_run::{Options, Report};
-use support::broker::Broker;
-use support::ess::{identifier, verify};
+
+use crate::support::broker::Broker;
+use crate::support::ess::identifier;
+use crate::support::runs::record_text;
 
 const TOPIC: &str = "ess.events";
 
@@ -59,16 +56,6 @@ fn sink_of(broker: &Broker, lines: &str) -> String {
     )
 }
 
-fn run(text: &str, folder: &Path) -> Report {
-    let experiment = Experiment::parse("e.toml", text).expect("valid");
-    let (folder, open_sink) = (Some(folder.to_owned()), Some(sink::open as fluxline_run::OpenSink));
-    let options = Options { folder, open_sink, ..Options::default() };
-    let report = fluxline_run::start_with(experiment, options).expect("it starts");
-    let report = report.wait().expect("it ends");
-    assert!(report.ledger.closes(), "{:?}", report.ledger.check());
-    report
-}
-
 /// Compares the topic with the exported run, by programs that are not ours.
 fn compare(broker: &Broker, run: &Path) -> serde_json::Value {
     let exported: PathBuf = run.with_extension("parquet");
@@ -89,12 +76,12 @@ fn compare(broker: &Broker, run: &Path) -> serde_json::Value {
 
 fn events_of(broker: &Broker, topic: &str) -> BTreeSet<(String, Vec<u8>)> {
     let found = broker.records(topic);
-    found.iter().for_each(|(_, message)| verify(message));
     let is_event = |of: &&(String, Vec<u8>)| !matches!(identifier(&of.1), "pl72" | "6s4t");
     found.iter().filter(is_event).cloned().collect()
 }
 
 #[test]
+#[ignore = "all: a broker"]
 fn messages_have_the_values_of_the_files_and_ship_makes_the_same_again() {
     let scratch = tempfile::tempdir().expect("a folder");
     let slow = scratch.path().join("slow.toml");
@@ -104,7 +91,7 @@ fn messages_have_the_values_of_the_files_and_ship_makes_the_same_again() {
     broker.create_topic("ess.again", 2, &[]);
     broker.create_topic("ess.runs", 1, &[]);
     let folder = scratch.path().join("0001");
-    let report = run(&experiment(&slow, &sink_of(&broker, "")), &folder);
+    let report = record_text(&folder, &experiment(&slow, &sink_of(&broker, "")));
     let its = report.ledger.sink.clone().expect("a sink");
     assert_eq!(its.acked, its.offered, "{its:?} {:?}", report.notes);
     assert_eq!((its.unmapped, its.misfits), (0, 0));
@@ -127,52 +114,8 @@ fn messages_have_the_values_of_the_files_and_ship_makes_the_same_again() {
     // A run that was recorded without a sink, and one whose starts and stops have their own topic.
     let folder = scratch.path().join("0002");
     let sink = sink_of(&broker, "run-topic = \"ess.runs\"");
-    run(&experiment(&slow, &sink), &folder);
+    record_text(&folder, &experiment(&slow, &sink));
     let marks = broker.records("ess.runs");
     let kinds: Vec<_> = marks.iter().map(|(_, message)| identifier(message)).collect();
     assert_eq!(kinds, ["pl72", "6s4t"]);
-}
-
-#[test]
-fn a_broker_that_dies_gets_the_missing_messages_and_the_stop_by_ship() {
-    let scratch = tempfile::tempdir().expect("a folder");
-    let slow = scratch.path().join("slow.toml");
-    std::fs::write(&slow, SLOW).expect("written");
-    let broker = Broker::start();
-    broker.create_topic(TOPIC, 1, &[]);
-    let folder = scratch.path().join("0001");
-    let text = experiment(&slow, &sink_of(&broker, "delivery-timeout-ms = 600"));
-    let text = text.replace("packets = 400", "packets = 4000");
-    let report = std::thread::scope(|scope| {
-        let running = scope.spawn(|| run(&text, &folder));
-        std::thread::sleep(std::time::Duration::from_millis(600));
-        broker.kill();
-        running.join().expect("no panic")
-    });
-    let notes = report.notes.join("\n");
-    assert!(notes.contains("the message of the run's stop"), "{notes}");
-    assert!(report.ledger.sink.as_ref().is_some_and(|its| its.marks_lost > 0), "{notes}");
-    broker.restart();
-    let config = ShipConfig { run: folder.clone(), ..ShipConfig::default() };
-    let shipped = ship(&config).expect("shipped");
-    assert!(shipped.sent > 0, "{shipped:?}");
-    let read = compare(&broker, &folder);
-    assert_eq!((&read["pl72"], &read["6s4t"], &read["f144"]), (&1.into(), &1.into(), &8000.into()));
-    assert_eq!(ship(&config).expect("shipped").sent, 0);
-}
-
-#[test]
-fn a_description_without_a_mapping_is_refused_before_the_run() {
-    let scratch = tempfile::tempdir().expect("a folder");
-    let text = "[[source]]\nname = \"a\"\nformat = \"hispec\"\nemulator = { packets = 1 }\n\
-                [sink.kafka]\nbrokers = \"127.0.0.1:9\"\ntopic = \"x\"\nschema = \"ess\"\n";
-    let experiment = Experiment::parse("e.toml", text).expect("valid");
-    let options = Options {
-        folder: Some(scratch.path().join("1")),
-        open_sink: Some(sink::open),
-        ..Options::default()
-    };
-    let said = fluxline_run::start_with(experiment, options).err().expect("refused").to_string();
-    assert!(said.contains("`hispec` does not map any packet") && said.contains("ess"), "{said}");
-    assert!(!scratch.path().join("1").exists(), "a run that does not start leaves no folder");
 }

@@ -15,7 +15,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use wait::block_on;
 
-#[path = "../../src/wait.rs"]
+#[path = "../../../src/wait.rs"]
 mod wait;
 
 fn script() -> PathBuf {
@@ -103,11 +103,6 @@ impl Broker {
         Broker { _alone: alone, folder, address }
     }
 
-    /// Returns the address without security of a broker with TLS.
-    pub fn inner(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("inner")).expect("inner").trim().to_owned()
-    }
-
     /// Returns the path of a file of the broker.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -143,19 +138,6 @@ impl Broker {
             record = record.key(key);
         }
         producer.send(record).map_err(|(error, _)| error).expect("sent");
-        producer.flush(Duration::from_secs(30)).expect("acknowledged");
-    }
-
-    /// Puts copies of a record into a partition; a millisecond lies between them.
-    pub fn put_many(&self, topic: &str, partition: i32, value: &[u8], copies: u32) {
-        let producer: BaseProducer =
-            ClientConfig::new().set("bootstrap.servers", &self.address).create().expect("it");
-        for _ in 0..copies {
-            let record: BaseRecord<'_, str, [u8]> =
-                BaseRecord::to(topic).partition(partition).payload(value);
-            producer.send(record).map_err(|(error, _)| error).expect("sent");
-            std::thread::sleep(Duration::from_millis(1));
-        }
         producer.flush(Duration::from_secs(30)).expect("acknowledged");
     }
 
@@ -207,19 +189,6 @@ impl Broker {
 
     pub fn restart(&self) {
         assert_eq!(broker_sh(&["restart", &self.path()]), self.address);
-    }
-
-    /// Returns the lines that Kafka's own consumer prints of a topic when it is asked for keys.
-    pub fn keys_by_console_consumer(&self, topic: &str) -> Vec<String> {
-        let of =
-            ["tool", "console-consumer", "--bootstrap-server", &self.address, "--topic", topic];
-        let keys = ["--property", "print.key=true", "--property", "print.value=false"];
-        let to_end = ["--from-beginning", "--timeout-ms", "10000"];
-        let isolation = ["--isolation-level", "read_committed"];
-        let printed = broker_sh(&[&of[..], &keys, &to_end, &isolation].concat());
-        let mut lines: Vec<String> = printed.lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
     }
 
     /// Returns all records of a topic: key and payload, partition by partition.

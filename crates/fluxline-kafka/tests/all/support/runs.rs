@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fluxline_daq::experiment::Experiment;
 use fluxline_kafka::ship::ShipConfig;
 use fluxline_kafka::sink;
-use fluxline_run::{Options, Report};
+use fluxline_run::{Acquisition, Options, Report};
 
 /// Records a run of four boards with `packets` packets each; `lines` are further tables of the
 /// experiment.
@@ -20,11 +20,17 @@ pub fn record(folder: &Path, packets: u32, lines: &str) -> Report {
 
 /// Records a run of this experiment.
 pub fn record_text(folder: &Path, text: &str) -> Report {
+    let report = start(folder, text).expect("it starts").wait().expect("it ends");
+    assert!(report.ledger.closes(), "{:?}", report.ledger.check());
+    report
+}
+
+/// Starts a run of this experiment.
+pub fn start(folder: &Path, text: &str) -> Result<Acquisition, fluxline_run::Error> {
     let experiment = Experiment::parse("e.toml", text).expect("valid");
     let (folder, open_sink) = (Some(folder.to_owned()), Some(sink::open as fluxline_run::OpenSink));
     let options = Options { folder, open_sink, ..Options::default() };
-    let report = fluxline_run::start_with(experiment, options).expect("it starts");
-    report.wait().expect("it ends")
+    fluxline_run::start_with(experiment, options)
 }
 
 /// A shipment of a run to this topic.

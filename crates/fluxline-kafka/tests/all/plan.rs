@@ -1,15 +1,15 @@
 //! The table for planners in docs/kafka.md is the one that the example `plan` prints.
 
-#[path = "../examples/support/plan.rs"]
+#[path = "../../examples/support/plan.rs"]
 #[allow(dead_code, reason = "the example uses more of it")]
-mod plan;
+mod table;
 
-use plan::{Costs, Experiment, LARGE, Plan};
+use table::{Costs, Experiment, LARGE, Plan};
 
 #[test]
 fn table_of_the_docs_has_other_numbers_than_the_rates() {
-    let docs = include_str!("../../../docs/kafka.md");
-    let table = plan::table_of_docs();
+    let docs = include_str!("../../../../docs/kafka.md");
+    let table = table::table_of_docs();
     assert!(docs.contains(&table), "docs/kafka.md lacks this table:\n{table}");
 }
 
