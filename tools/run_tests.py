@@ -30,7 +30,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIMES = ROOT / "target/test-times.json"
 # Programs that wait long, by their names; the longest first.
-SLOW = ("fluxline-kafka/events", "fluxline-kafka/sink", "documentation")
+SLOW = ("fluxline-kafka/kafka_tests", "documentation")
 # No program takes a quarter of it on two idle cores.
 LIMIT_S = 900
 # Programs that run alone, each with the reason.
@@ -38,16 +38,7 @@ ALONE = {
     "fluxline-bench/papers": "it measures",
     "fluxline-cli/bench": "it measures",
     "fluxline-cli/bench_links": "it measures",
-    "fluxline-cli/cluster": "on a busy machine, a node looks dead, and a broker away",
-    "fluxline-cli/cluster_brokers": "as cluster",
-    "fluxline-cli/cluster_choices": "as cluster",
-    "fluxline-cli/cluster_links": "as cluster",
-    "fluxline-cli/cluster_partitions": "as cluster",
-    "fluxline-cli/cluster_quota": "as cluster",
-    "fluxline-cli/cluster_sources": "as cluster",
-    "fluxline-cli/kafka_documents": "as cluster",
-    "fluxline-cli/storm": "as cluster",
-    "fluxline-cli/tutorial": "as cluster",
+    "fluxline-cli/cli_brokers": "on a busy machine, a node looks dead, and a broker away",
 }
 
 

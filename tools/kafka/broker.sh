@@ -40,7 +40,7 @@ jars into $jars and make an empty file named complete beside them"
 }
 
 # Most of these processes live for seconds: the quick compiler alone is enough. Measurements have
-# other options (tools/kafka/speed.py).
+# other options.
 read -r -a java_options <<<"${FLUXLINE_KAFKA_JAVA:--Xmx320m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
 
 java_of() { java "${java_options[@]}" -cp "$jars/*" "$@"; }

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Tests everything that needs a Kafka broker: sink, `ship`, distributed building, readers of others.
-# Installs a Java runtime and Maven where they are missing; the first run compiles librdkafka.
+# Tests with a Kafka broker: those of the tier *all*, or the campaigns.
 #
-#   tools/kafka/test.sh --test sink                             one test file
-#   tools/kafka/test.sh storm 600                               both storms for ten minutes each;
-#                                                               by default a minute each
-#   tools/kafka/test.sh --prepare                               installs, and tests nothing
+#   tools/kafka/test.sh --prepare            installs Java, Maven and Kafka's jars where they are
+#                                            missing, and tests nothing
+#   tools/kafka/test.sh                      the tests of the tier *all* that need a broker
+#   tools/kafka/test.sh campaigns [FILTER]   storms, quotas, outages, three brokers, the tutorials;
+#                                            SECONDS_OF_STORM=600 and SEED=random change the storm
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 need_packages=()
 command -v java >/dev/null || need_packages+=(default-jre-headless)
-command -v mvn >/dev/null || need_packages+=(maven)
+command -v mvn >/dev/null || [ -e target/kafka/jars/complete ] || need_packages+=(maven)
 command -v openssl >/dev/null || need_packages+=(openssl)
 [ -e /usr/include/openssl/ssl.h ] || need_packages+=(libssl-dev)
 if [ ${#need_packages[@]} -gt 0 ]; then
@@ -26,16 +26,14 @@ if ! "$venv/bin/python" -c 'import pyarrow, confluent_kafka, streaming_data_type
   "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow confluent-kafka \
     ess-streaming-data-types
 fi
-export FLUXLINE_PYTHON="$venv/bin/python"
+export FLUXLINE_PYTHON="${FLUXLINE_PYTHON:-$venv/bin/python}"
 tools/kafka/broker.sh jars
 [ "${1:-}" != --prepare ] || exit 0
-if [ "${1:-}" = storm ]; then
-  # SEED=random takes another seed, which the tests print.
-  export SECONDS_OF_STORM="${2:-60}"
-  cargo test --locked -p fluxline-kafka --features tls --test cluster -- --nocapture storm
-  cargo test --locked -p fluxline-cli --features kafka-tls --test storm -- --nocapture
+
+flags=(--workspace --locked --features fluxline-cli/kafka-tls)
+if [ "${1:-}" = campaigns ]; then
+  shift
+  cargo test "${flags[@]}" --test kafka_campaigns -- --nocapture --test-threads 1 "$@"
   exit 0
 fi
-cargo test --locked -p fluxline-kafka --features tls "$@"
-# Nodes of a cluster as processes, unless the arguments name other tests.
-[ $# -gt 0 ] || cargo test --locked -p fluxline-cli --features kafka-tls --test cluster --test storm
+cargo test "${flags[@]}" --test kafka_tests --test cli_brokers -- --ignored "$@"

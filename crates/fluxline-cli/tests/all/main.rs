@@ -11,6 +11,8 @@ mod every_format;
 mod export_interrupted;
 mod format_tools;
 mod generated_files;
+#[cfg(not(feature = "kafka"))]
+mod kafka;
 mod killed;
 mod memory;
 mod missing_files;

@@ -45,11 +45,15 @@ impl ClusterLedger {
             let _ = writeln!(out, "THE LEDGER DOES NOT CLOSE: {name}: {left} is not {right}");
         }
         if laws.iter().all(LawResult::holds) {
-            let _ = writeln!(
-                out,
-                "the ledger closes: {} laws hold, every received datagram is in exactly one place",
-                laws.len()
-            );
+            // The packets that a killed readout had not counted are in no row.
+            let evidence = match self.has_uncounted() {
+                false => "every received datagram is in exactly one place",
+                true => {
+                    "every counted datagram is in exactly one place; packets that dead readouts \
+                     received after their last blocks are not counted"
+                }
+            };
+            let _ = writeln!(out, "the ledger closes: {} laws hold, {evidence}", laws.len());
         }
         out
     }

@@ -176,6 +176,12 @@ impl ClusterLedger {
         self.readouts().filter_map(reason).collect()
     }
 
+    /// Returns true when a readout may have received packets that are in no block.
+    pub(super) fn has_uncounted(&self) -> bool {
+        let is_killed = |row: &NodeRow| is_gone(row) && row.life != Life::Failed;
+        self.readouts().any(is_killed) || (self.is_over() && !self.silent.is_empty())
+    }
+
     fn deaths(&self) -> Vec<String> {
         if accepts(&self.accept, DEAD_READOUT) {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Builders and nodes on a real broker: a takeover from a checkpoint, brokers that refuse, topics that
-//! somebody made by hand, and nodes in a program.
+//! Builders and nodes on a real broker: a takeover from a checkpoint, brokers that refuse, topics
+//! that somebody made by hand, and nodes in a program.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

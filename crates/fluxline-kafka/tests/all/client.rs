@@ -1,4 +1,4 @@
-//! The client of Kafka without a broker: wrong options, nobody who answers, and clocks that are set.
+//! The client of Kafka without a broker: wrong options, nobody who answers, clocks that are set.
 
 use std::collections::BTreeMap;
 use std::path::Path;

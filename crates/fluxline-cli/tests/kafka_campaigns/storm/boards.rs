@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fluxline_core::random::Draw;
 
-use super::packets::Packet;
+use crate::packets::Packet;
 
 /// Boards of each readout.
 pub const BOARDS: u16 = 2;

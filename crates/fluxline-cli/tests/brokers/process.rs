@@ -1,7 +1,5 @@
 //! A process of a test, killed when it is dropped.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};

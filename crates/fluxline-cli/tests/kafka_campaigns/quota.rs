@@ -1,16 +1,10 @@
 //! Brokers with a quota: data waits in the nodes, and their counts come in time.
-#![cfg(feature = "kafka")]
-
-#[path = "support/lab.rs"]
-mod lab;
-#[path = "support/packets.rs"]
-mod packets;
 
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use lab::{Lab, well};
-use packets::Packet;
+use crate::lab::{Lab, well};
+use crate::packets::Packet;
 
 const EXPERIMENT: &str = r#"
 name = "beam"
@@ -34,7 +28,7 @@ const QUOTA_BYTES_PER_S: u32 = 200_000;
 fn send_all(to: &str) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     for event in 0..PACKETS {
-        let packet = Packet { time: event * packets::MS, board: 1, number: event as u32, event };
+        let packet = Packet { time: event * 1_000_000, board: 1, number: event as u32, event };
         let bytes = [packet.bytes(), vec![0; PAYLOAD]].concat();
         socket.send_to(&bytes, to).expect("sent");
         // A socket's buffer holds 180 of them: the readout may be late by 0.3 s.

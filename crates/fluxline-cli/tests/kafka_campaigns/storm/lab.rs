@@ -7,8 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::lab::Lab;
-use super::lab::process::Process;
+use crate::broker::Broker;
+use crate::lab::Lab;
+use crate::process::Process;
 
 /// Number of partitions: more than builders, so that each builder has some.
 pub const PARTITIONS: u32 = 6;
@@ -95,7 +96,10 @@ impl StormLab {
             source("a", ports[0]),
             source("b", ports[1]),
         );
-        StormLab { lab: Lab::of(PARTITIONS, "output = \"both\"\n", &experiment), ports }
+        StormLab {
+            lab: Lab::on(Broker::start(&[]), PARTITIONS, "output = \"both\"\n", &experiment),
+            ports,
+        }
     }
 
     /// Starts a node of the experiment under a name of its own; its last words are for people.

@@ -1,16 +1,12 @@
-//! The judge of a storm: each packet is in exactly one event or in a named row, and the events are
-//! those of one process.
+//! The judge of a storm: each packet is in exactly one event or in a named row.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::RunReader;
 use serde_json::Value;
 
-use super::boards::BOARDS;
-use super::packets::{Packet, write_capture};
-use super::storm_lab::{PARTITIONS, StormLab};
+use super::lab::{PARTITIONS, StormLab};
 
 /// Board and packet counter.
 pub type Name = (u16, u32);
@@ -18,8 +14,8 @@ pub type Name = (u16, u32);
 /// An event as an exported run has it, with the late fragments of its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Status of each row of the key, and the sentences about missing parts.
-    pub rows: Vec<(String, BTreeSet<String>)>,
+    /// Status of each row of the key.
+    pub rows: Vec<String>,
     pub packets: BTreeSet<Name>,
 }
 
@@ -32,17 +28,14 @@ pub type Events = BTreeMap<u64, Event>;
 /// Panics when a packet comes twice.
 pub fn events_of(lab: &StormLab, run: &str) -> Events {
     let to = format!("{run}-rows");
-    let columns = "key,status,missing,event_key,source_id,packet_number";
+    let columns = "key,status,event_key,source_id,packet_number";
     lab.done(&["export", run, "--to", "csv", "--columns", columns, "--into", &to]);
     let table = |name: &str| std::fs::read_to_string(lab.path(&to).join(name)).expect("a table");
     let mut events = Events::new();
     for row in table("events.csv").lines().skip(1) {
-        let mut cells = row.splitn(3, ',');
-        let mut cell = || cells.next().expect("three cells");
-        let (key, status, missing) = (cell(), cell(), cell().trim_matches('"'));
-        let missing = missing.split("; ").map(str::to_owned).collect();
+        let (key, status) = row.split_once(',').expect("two cells");
         let event = events.entry(key.parse().expect(row)).or_default();
-        event.rows.push((status.to_owned(), missing));
+        event.rows.push(status.to_owned());
     }
     let mut all = BTreeSet::new();
     for row in table("counter-data.csv").lines().skip(1) {
@@ -60,7 +53,7 @@ pub fn packets_of(events: &Events) -> BTreeSet<Name> {
 }
 
 /// Gathers the run from the topic of events and from the run folders of all builders; the two must
-/// be the same to the byte.
+/// have the same packets in each event.
 pub fn gather(lab: &StormLab) -> Events {
     let address = lab.address();
     lab.done(&["gather", &address, "--into", "of-topic"]);
@@ -71,36 +64,9 @@ pub fn gather(lab: &StormLab) -> Events {
     arguments.extend(folders.iter().map(String::as_str));
     arguments.extend(["--from", &address, "--into", "of-files"]);
     lab.done(&arguments);
-    let (of_topic, of_files) =
-        (events_files(&lab.path("of-topic")), events_files(&lab.path("of-files")));
-    let bytes = of_topic.values().map(Vec::len).sum::<usize>();
-    assert!(bytes > 0, "no events in {:?}", of_topic.keys());
+    let (of_topic, of_files) = (events_of(lab, "of-topic"), events_of(lab, "of-files"));
     assert!(of_topic == of_files, "the events of the topic differ from those of the files");
-    events_of(lab, "of-topic")
-}
-
-/// Returns the event files of a run folder by their names.
-fn events_files(run: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = std::fs::read_dir(run).expect("a run folder").flatten();
-    let named = files.map(|file| (file.file_name().to_string_lossy().into_owned(), file.path()));
-    let events = named.filter(|(name, _)| name.starts_with("events"));
-    events.map(|(name, path)| (name, std::fs::read(path).expect("a file"))).collect()
-}
-
-/// Builds the events of these packets in one process.
-pub fn one_process(lab: &StormLab, packets: &[Packet]) -> Events {
-    let mut text = "name = \"beam\"\n[events]\nbuild = \"key\"\n".to_owned();
-    for (name, first) in [("a", 0), ("b", BOARDS)] {
-        let of = packets.iter().filter(|packet| packet.board / BOARDS == first / BOARDS);
-        write_capture(&lab.path(""), &format!("{name}.pcapng"), of.copied().collect());
-        text.push_str(&format!(
-            "[[source]]\nname = \"{name}\"\nformat = \"counter\"\n\
-             pcap = {{ file = \"{name}.pcapng\" }}\n"
-        ));
-    }
-    std::fs::write(lab.path("one.toml"), text).expect("written");
-    lab.done(&["run", "one.toml", "--folder", "alone"]);
-    events_of(lab, "alone")
+    of_topic
 }
 
 /// Returns the number of events that the consumer of the topic has.

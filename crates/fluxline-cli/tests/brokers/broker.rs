@@ -1,13 +1,11 @@
 //! A broker on loopback for one test, stopped when it is dropped.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::process::signal;
+use crate::process::signal;
 
 /// One broker at a time: each takes 300 MB and half a core.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -39,10 +37,6 @@ impl Broker {
         let address = broker_sh(&[&["start", &path], kind].concat());
         let address = address.lines().last().unwrap_or_default().to_owned();
         Broker { _alone: alone, folder, address }
-    }
-
-    pub fn path(&self) -> &Path {
-        self.folder.path()
     }
 
     fn call(&self, verb: &str) -> String {
@@ -90,13 +84,6 @@ impl Broker {
         let of = ["tool", "configs", "--bootstrap-server", &self.address, "--alter"];
         let to = ["--add-config", &quota, "--entity-type", "clients", "--entity-name", client_id];
         broker_sh(&[&of[..], &to[..]].concat());
-    }
-
-    /// Gives a topic more partitions.
-    pub fn add_partitions(&self, topic: &str, partitions: u32) {
-        let (address, partitions) = (&self.address, partitions.to_string());
-        let to = ["tool", "topics", "--bootstrap-server", address, "--alter", "--topic", topic];
-        broker_sh(&[&to[..], &["--partitions", &partitions]].concat());
     }
 }
 

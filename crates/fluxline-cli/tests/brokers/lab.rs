@@ -1,18 +1,12 @@
 //! Node processes of a cluster on a real broker.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-pub mod broker;
-pub mod process;
-
-use broker::{Broker, tool};
-use process::Process;
+use crate::broker::{Broker, tool};
+use crate::process::{Process, until};
 
 /// Waits for the end of a node, with status 0; returns its document.
 pub fn well(node: Process) -> Value {
@@ -31,34 +25,11 @@ pub struct Lab {
 impl Lab {
     /// Makes the cluster `lab` of three partitions; `cluster` has more lines of its table.
     pub fn new(cluster: &str, experiment: &str) -> Lab {
-        Lab::of(3, cluster, experiment)
+        Lab::on(Broker::start(&[]), 3, cluster, experiment)
     }
 
-    /// Makes a cluster of this number of partitions.
-    pub fn of(partitions: u32, cluster: &str, experiment: &str) -> Lab {
-        Lab::on(Broker::start(&[]), partitions, cluster, experiment)
-    }
-
-    /// Makes it on a broker with TLS and passwords; the settings file is `kafka.conf`.
-    pub fn with_tls(cluster: &str, experiment: &str) -> Lab {
-        let broker = Broker::start(&["tls"]);
-        let authority = broker.path().join("ca.pem").display().to_string();
-        let lab =
-            Lab::on(broker, 3, &format!("settings-file = \"kafka.conf\"\n{cluster}"), experiment);
-        let settings = format!(
-            "security.protocol=SASL_SSL\nssl.ca.location={authority}\n\
-             sasl.mechanism=SCRAM-SHA-512\nsasl.username=daq\nsasl.password=secret\n"
-        );
-        std::fs::write(lab.folder.path().join("kafka.conf"), settings).expect("written");
-        lab
-    }
-
-    /// Makes it on three brokers.
-    pub fn on_three(cluster: &str, experiment: &str) -> Lab {
-        Lab::on(Broker::start(&["three"]), 3, cluster, experiment)
-    }
-
-    fn on(broker: Broker, partitions: u32, cluster: &str, experiment: &str) -> Lab {
+    /// Makes a cluster of this number of partitions on a broker.
+    pub fn on(broker: Broker, partitions: u32, cluster: &str, experiment: &str) -> Lab {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!(
             "{experiment}\n[cluster]\nbrokers = \"{}\"\nname = \"lab\"\npartitions = {partitions}\n\
@@ -67,13 +38,6 @@ impl Lab {
         );
         std::fs::write(folder.path().join("e.toml"), text).expect("written");
         Lab { broker, folder }
-    }
-
-    /// Appends lines to the experiment.
-    pub fn append(&self, lines: &str) {
-        let path = self.folder.path().join("e.toml");
-        let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("a file");
-        file.write_all(lines.as_bytes()).expect("written");
     }
 
     pub fn address(&self) -> String {
@@ -109,6 +73,20 @@ impl Lab {
     /// Starts a node of the experiment under a name of its own; its outcome is a document.
     pub fn node(&self, node: &str, id: &str) -> Process {
         self.start(&["--json", "run", "e.toml", "--node", node, "--id", id], node, id)
+    }
+
+    /// Returns the ledger of the newest run; null while no broker gives it.
+    pub fn ledger(&self) -> Value {
+        let (_, out, _) = self.command(&["--json", "inspect", &self.address()]);
+        serde_json::from_str(&out).unwrap_or_default()
+    }
+
+    /// Waits until builders have committed this many packets more.
+    pub fn goes_on(&self, packets: u64) {
+        let committed = || self.ledger()["committed"]["packets"].as_u64().unwrap_or(0);
+        let before = committed();
+        let is_further = || committed() > before + packets;
+        until("more committed packets", is_further, || self.ledger().to_string());
     }
 
     /// Starts the program under a name for messages.

@@ -1,5 +1,4 @@
 //! The tutorials on Kafka, followed to the letter with this program.
-#![cfg(feature = "kafka")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,12 +1,9 @@
-//! Documents of commands on a real broker: `ship` of runs that the topic cannot take as a whole,
-//! and `inspect --watch` of a run that has ended.
-#![cfg(feature = "kafka")]
+//! `[sink.kafka]` and `fluxline ship` on a real broker: runs that the topic takes, and those that
+//! it cannot take as a whole.
 
-#[path = "support/lab.rs"]
-mod lab;
-
-use lab::{Lab, well};
 use serde_json::Value;
+
+use crate::lab::Lab;
 
 const SOURCE: &str = "[[source]]\nname = \"a\"\nformat = \"counter\"\n[source.emulator]\n\
                       sources = 2\nrate = 1000\npackets = 50\npayload-bytes = 3000\n\
@@ -20,7 +17,8 @@ fn ship(lab: &Lab, arguments: &[&str]) -> (Option<i32>, Value, String) {
 }
 
 #[test]
-fn run_that_the_topic_cannot_take_as_a_whole_has_a_status_and_a_sentence() {
+#[ignore = "all: a broker"]
+fn runs_are_sent_and_what_the_topic_lacks_has_a_status_and_a_sentence() {
     let lab = Lab::new("", "[node.r1]\nsources = [\"a\"]\n[events]\nbuild = \"key\"\n");
     let address = lab.broker.address.clone();
     lab.broker.create_topic("out", 1);
@@ -40,17 +38,6 @@ fn run_that_the_topic_cannot_take_as_a_whole_has_a_status_and_a_sentence() {
     let sentence = document["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("100 events that are larger"), "{sentence}");
 
-    // A run without files has nothing to ship.
-    let nobody = sink.replace(&address, "127.0.0.1:9").replace(
-        "[sink.kafka]",
-        "[sink.kafka]\n\
-         delivery-timeout-ms = 500",
-    );
-    std::fs::write(lab.path("nobody.toml"), nobody).expect("written");
-    let (status, text, said) = lab.command(&["run", "nobody.toml", "--no-record"]);
-    assert_eq!(status, Some(7), "{said}");
-    assert!(!format!("{text}{said}").contains("fluxline ship"), "{text}{said}");
-
     // A whole run, and a damaged one.
     std::fs::write(lab.path("plain.toml"), SOURCE).expect("written");
     lab.done(&["run", "plain.toml", "--folder", "plain"]);
@@ -58,26 +45,12 @@ fn run_that_the_topic_cannot_take_as_a_whole_has_a_status_and_a_sentence() {
     let (status, document, said) = ship(&lab, &to);
     assert_eq!(status, Some(0), "{said}");
     assert_eq!((&document["status"], &document["sentence"]), (&0.into(), &Value::Null));
+    assert_eq!(lab.python("read_events.py", &[&address, "out"])["events"], 100);
+    assert_eq!(ship(&lab, &to).1["sent"], 0, "a second shipment sends nothing");
     let file = lab.path("plain").join("events-000000.arrows");
     std::fs::remove_file(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let (status, document, said) = ship(&lab, &to);
     assert_eq!(status, Some(8), "{said}");
     assert!(said.contains("has only the readable part of plain"), "{said}");
     assert_eq!(document["status"], 8, "{document}");
-}
-
-#[test]
-fn last_document_of_a_watched_run_is_one_line_like_the_others() {
-    let lab =
-        Lab::new("", &format!("{SOURCE}[node.r1]\nsources = [\"a\"]\n[events]\nbuild = \"key\"\n"));
-    let builder = lab.node("builder", "b");
-    well(lab.node("r1", "x"));
-    well(builder);
-    let lines = lab.done(&["--json", "inspect", &lab.address(), "--watch"]);
-    let last = lines.lines().last().expect("a document");
-    let document: Value = serde_json::from_str(last).unwrap_or_else(|error| {
-        panic!("{error}: {lines}");
-    });
-    assert_eq!(document["status"], 0, "{document}");
-    assert_eq!(lines.lines().count(), 1, "the run has ended: {lines}");
 }

@@ -8,8 +8,8 @@ use fluxline_core::random::Draw;
 
 use super::boards::wall_ns;
 use super::judge::{consumed, ended_with_its_run};
-use super::lab::process::{Process, WITHIN, until};
-use super::storm_lab::{READOUTS, StormLab, TinyDisk};
+use super::lab::{READOUTS, StormLab, TinyDisk};
+use crate::process::{Process, WITHIN, until};
 
 /// Stop of a builder: longer than the silence after which it counts as dead (3 s), and than the
 /// group waits for it (6 s).

@@ -1,5 +1,4 @@
 //! A program without Kafka refuses what needs it, in one sentence, before anything is made.
-#![cfg(not(feature = "kafka"))]
 
 use std::process::Command;
 
