@@ -6,11 +6,9 @@
 use fluxline_core::fabric::conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Target, Work};
 use fluxline_core::{Moment, Span};
-use fluxline_sim::net::sci;
-use fluxline_sim::net::sci::clock;
+use fluxline_sim::reproduce;
 use fluxline_sim::scenario::Scenario;
 use fluxline_sim::world::Cluster;
-use fluxline_sim::{Duration, reproduce};
 
 const NETWORKS: [&str; 6] = [
     "[network]\nkind = \"sci-ring\"\nnodes = 5",
@@ -99,10 +97,6 @@ fn clusters() {
 fn main() {
     scenarios();
     clusters();
-    let config = clock::Config::default();
-    let network = sci::Config::lc2(5);
-    let found = clock::measure(&network, &config, 0.3, Duration::from_us(20_000)).expect("it runs");
-    println!("{} clock {}", found.fingerprint, found.largest_ps());
     for set in reproduce::SETS {
         println!("{:?}", set.compare().expect("the presets"));
     }

@@ -227,7 +227,7 @@ impl Keys<'_> {
 
     /// Returns the machine, and the size from which its DMA engine is faster.
     fn host(&self) -> Result<(host::Config, u64), OpenError> {
-        // From the output of examples/put_times.rs. On Trams' machine, stores are faster for all
+        // On Trams' machine, stores are faster for all
         // sizes, and from 184 bytes on the engine leaves the processor more time (reproduce): 1 KiB
         // is the upper end of the range that its paper calls surprisingly small. On the stands, the
         // crossover is the size from which bytes are in place sooner with the engine than with

@@ -32,17 +32,6 @@ impl fmt::Display for Deadlock {
     }
 }
 
-/// The future of the first packet of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It will move by itself.
-    WillMove,
-    /// It is a part of a circle.
-    InCircle,
-    /// It waits for a circle.
-    BehindCircle,
-}
-
 /// The reason why the first packet of an input waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
@@ -89,21 +78,6 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
         let held = |input: u32| Held { node: input / PORTS, input: input % PORTS };
         let inputs = states.iter().filter(|&&state| state == 2).count() as u32;
         Some(Deadlock { cycle: cycle.into_iter().map(held).collect(), inputs })
-    }
-
-    /// Follows the waits from one input: the reason why its first packet does not move.
-    #[must_use]
-    pub fn standing(&self, held: Held) -> Standing {
-        let start = held.node * PORTS + held.input;
-        let (mut seen, mut at) = (Vec::new(), start);
-        while !seen.contains(&at) {
-            seen.push(at);
-            match self.wait_of(at) {
-                Wait::No => return Standing::WillMove,
-                Wait::For(next) => at = next,
-            }
-        }
-        if at == start { Standing::InCircle } else { Standing::BehindCircle }
     }
 
     /// Returns the input for which the first packet of an input waits. An empty input does not

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_sim::core::interconnect::Interconnect;
-use fluxline_sim::net::atoll::manager::trial::{Blow, Delivery, SendEnd, Traffic, Trial};
 use fluxline_sim::net::atoll::manager::{Algorithm, Event, NodeState, Settings, Switch};
 use fluxline_sim::net::atoll::{Cable, Config, Grid, Wiring};
 use fluxline_sim::{Duration, Instant};
+use trial::{Blow, Delivery, SendEnd, Traffic, Trial};
 
 mod deadlocks;
 mod explore;
 mod fabric;
 mod faults;
-mod host_ports;
+mod trial;
 
 fn us(us: u64) -> Duration {
     Duration::from_us(us)

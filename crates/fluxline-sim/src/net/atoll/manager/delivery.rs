@@ -3,8 +3,7 @@
 use super::super::routes::Path;
 use super::driver::{Driver, Flight, Item, Place};
 use super::entry::Task;
-use super::envelope::{Content, Envelope, Verdict};
-use super::host_ports::{HostPort, PortError, PortName, Rejected};
+use super::envelope::{Content, Envelope};
 use super::{Cargo, Entry, Managed, Sent, Serial};
 use crate::core::agenda::{Part, Schedule};
 use crate::core::interconnect::{Class, Interconnect, Refusal, Refused, Report, SendId};
@@ -14,31 +13,8 @@ const ACKNOWLEDGED_MAX: usize = 64;
 /// Messages of a node that are in the network at a time while routes are not proved. A choice: with
 /// more, removals and repetitions near saturation leave little room for anything else.
 const UNPROVED_MAX: u32 = 2;
-/// Rejected messages that are kept for the reader. A choice.
-const REJECTED_MAX: usize = 1024;
 
 impl<C: Cargo + Clone> Managed<C> {
-    /// Takes a message of a process that owns a host port.
-    ///
-    /// # Errors
-    /// [`PortError`]: the process is not the owner, or the message cannot be sent.
-    pub fn send_as(
-        &mut self,
-        port: HostPort,
-        cargo: C,
-        agenda: &mut impl Schedule<Entry>,
-    ) -> Result<SendId, PortError> {
-        self.host_ports.check(port)?;
-        let (name, target, given) = (port.name(), cargo.target(), cargo.port());
-        if given != name.port {
-            return Err(PortError::OtherPort { given, own: name.port });
-        }
-        self.take_message(name.node, cargo, agenda).map_err(|refused| match refused.why {
-            Refusal::Full => PortError::Full,
-            Refusal::Never => PortError::Unreachable { target },
-        })
-    }
-
     /// Takes a message of a program.
     pub(super) fn take_message(
         &mut self,
@@ -165,11 +141,11 @@ impl<C: Cargo + Clone> Managed<C> {
     /// Puts an item back that the chip has no room for.
     fn put_back(&mut self, node: u32, port: usize, item: Item, back: Envelope<C>) {
         let driver = &mut self.drivers[node as usize];
-        if let (Item::Acknowledge(source), Content::Acknowledgement(verdicts)) =
+        if let (Item::Acknowledge(source), Content::Acknowledgement(numbers)) =
             (&item, back.content)
         {
-            verdicts.into_iter().for_each(|verdict| {
-                driver.owe(*source, verdict);
+            numbers.into_iter().for_each(|number| {
+                driver.owe(*source, number);
             });
         }
         driver.items[port].push_front(item);
@@ -203,12 +179,12 @@ impl<C: Cargo + Clone> Managed<C> {
 
     fn acknowledgement(&mut self, node: u32, source: u32, port: usize) -> Option<Envelope<C>> {
         let path = self.path_to(node, source);
-        let verdicts = self.drivers[node as usize].take_owed(source, ACKNOWLEDGED_MAX);
+        let numbers = self.drivers[node as usize].take_owed(source, ACKNOWLEDGED_MAX);
         if self.drivers[node as usize].owes(source) {
             self.drivers[node as usize].items[port].push_front(Item::Acknowledge(source));
         }
         // Without a route, the source will hear of the messages when it repeats them.
-        let content = Content::Acknowledgement(verdicts);
+        let content = Content::Acknowledgement(numbers);
         let port = port as u8;
         Some(Envelope { from: node, path: path?, port, target_port: port, content })
     }
@@ -257,39 +233,23 @@ impl<C: Cargo + Clone> Managed<C> {
         }
         match content {
             Content::Letter(letter) => self.letter_arrived(node, from, letter, agenda),
-            Content::Acknowledgement(verdicts) => verdicts.into_iter().for_each(|verdict| {
-                let end = if verdict.is_accepted { End::Done } else { End::Lost };
-                self.end(node, verdict.number, end);
-            }),
+            Content::Acknowledgement(numbers) => {
+                numbers.into_iter().for_each(|number| self.end(node, number, End::Done));
+            }
             Content::Message { number, sequence, base, cargo } => {
-                let to = PortName { node, port: cargo.target_port() };
-                let is_accepted = self.host_ports.accepts(to, from);
-                let is_new = self.drivers[node as usize].receive(from, sequence, base);
-                match (is_new, is_accepted) {
-                    (true, true) => {
-                        self.totals.arrived += 1;
-                        self.arrived[node as usize].push_back(cargo);
-                        self.reports.push_back(Report::Received { node, class: Class::Request });
-                    }
-                    (true, false) => self.reject(PortName { node: from, port: cargo.port() }, to),
-                    (false, _) => self.counts.duplicates += 1,
+                if self.drivers[node as usize].receive(from, sequence, base) {
+                    self.totals.arrived += 1;
+                    self.arrived[node as usize].push_back(cargo);
+                    self.reports.push_back(Report::Received { node, class: Class::Request });
+                } else {
+                    self.counts.duplicates += 1;
                 }
-                let verdict = Verdict { number, is_accepted };
-                if self.drivers[node as usize].owe(from, verdict) {
+                if self.drivers[node as usize].owe(from, number) {
                     let task = Task::Acknowledge(from);
                     agenda.schedule_after(self.settings.ack_delay, Entry::Node { node, task });
                 }
             }
         }
-    }
-
-    /// Notes a message that a host port does not accept.
-    fn reject(&mut self, from: PortName, to: PortName) {
-        self.counts.rejected += 1;
-        if self.rejected.len() == REJECTED_MAX {
-            self.rejected.pop_front();
-        }
-        self.rejected.push_back(Rejected { from, to });
     }
 
     /// Queues the acknowledgements for a node, ahead of messages.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Cargo;
 use super::super::routes::Path;
-use super::envelope::Verdict;
 use super::letter::Letter;
 use crate::{Duration, Instant};
 
@@ -77,8 +76,8 @@ pub struct Driver<C> {
     pub has_refused: bool,
     next: BTreeMap<u32, u32>,
     received: BTreeMap<u32, Received>,
-    /// Messages to acknowledge, by source.
-    owed: BTreeMap<u32, Vec<Verdict>>,
+    /// Numbers of messages to acknowledge, by source.
+    owed: BTreeMap<u32, Vec<u64>>,
 }
 
 impl<C> Default for Driver<C> {
@@ -142,14 +141,14 @@ impl<C> Driver<C> {
     }
 
     /// Notes an acknowledgement that is due. Returns true if it is the first for its source.
-    pub fn owe(&mut self, source: u32, verdict: Verdict) -> bool {
+    pub fn owe(&mut self, source: u32, number: u64) -> bool {
         let owed = self.owed.entry(source).or_default();
-        owed.push(verdict);
+        owed.push(number);
         owed.len() == 1
     }
 
     /// Takes the acknowledgements for a source: at most `most`. The rest stays.
-    pub fn take_owed(&mut self, source: u32, most: usize) -> Vec<Verdict> {
+    pub fn take_owed(&mut self, source: u32, most: usize) -> Vec<u64> {
         let Some(owed) = self.owed.get_mut(&source) else { return Vec::new() };
         let rest = owed.split_off(owed.len().min(most));
         let taken = std::mem::replace(owed, rest);

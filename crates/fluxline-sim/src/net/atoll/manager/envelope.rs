@@ -36,16 +36,7 @@ pub enum Content<C> {
         cargo: C,
     },
     /// Numbers of messages that have arrived.
-    Acknowledgement(Vec<Verdict>),
-}
-
-/// The fate of a message at its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// The number of the message.
-    pub number: u64,
-    /// False if the host port does not accept messages of its sender.
-    pub is_accepted: bool,
+    Acknowledgement(Vec<u64>),
 }
 
 /// Bytes of a message besides those of the program: its numbers. A choice.
@@ -61,7 +52,7 @@ impl<C: Cargo> Cargo for Envelope<C> {
         match &self.content {
             Content::Letter(letter) => letter.bytes(),
             Content::Message { cargo, .. } => cargo.bytes().saturating_add(NUMBERS_BYTES),
-            Content::Acknowledgement(verdicts) => 4 + 4 * verdicts.len() as u32,
+            Content::Acknowledgement(numbers) => 4 + 4 * numbers.len() as u32,
         }
     }
 

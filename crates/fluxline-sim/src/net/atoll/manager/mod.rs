@@ -13,14 +13,13 @@
 //! ```
 //!
 //! No part looks at the network from outside: an agent reads its own chip, and everything else it
-//! knows came by a message that took bytes and time on the links. Only counts of true and false
-//! alarms use the exact wait-for graph. docs/simulation/manager.md describes the protocol.
+//! knows came by a message that took bytes and time on the links.
+//! docs/simulation/manager.md describes the protocol.
 
 pub mod agent;
 pub mod driver;
 pub mod envelope;
 pub mod explore;
-pub mod host_ports;
 pub mod letter;
 pub mod map;
 pub mod master;
@@ -29,7 +28,6 @@ pub mod record;
 pub mod serial;
 pub mod settings;
 pub mod skeptic;
-pub mod trial;
 
 mod act;
 mod delivery;
@@ -41,7 +39,6 @@ mod watch;
 mod work;
 
 pub use entry::Entry;
-pub use host_ports::{HostPort, HostPorts, PortError, PortName, Rejected};
 pub use map::{Map, MapEnd, MapNode, NodeState};
 pub use plan::Plan;
 pub use record::{Counts, Event, Record, Switch};
@@ -56,7 +53,7 @@ use envelope::Envelope;
 use letter::Letter;
 use master::Manager;
 use record::Log;
-use watch::{Exact, Watch};
+use watch::Watch;
 
 use super::wiring::LINKS;
 use super::{Cargo, Config, ConfigError, Network};
@@ -101,16 +98,12 @@ pub struct Managed<C> {
     /// The last known signal of each link port.
     signals: Vec<bool>,
     watches: Vec<Watch>,
-    exact: Exact,
     messages: u64,
     arrived: Vec<VecDeque<C>>,
     reports: VecDeque<Report>,
     counts: Counts,
     totals: Totals,
     log: Log,
-    host_ports: HostPorts,
-    /// Messages that host ports did not accept, oldest first.
-    rejected: VecDeque<Rejected>,
     /// True if a manager has ever begun.
     has_begun: bool,
 }
@@ -151,15 +144,12 @@ impl<C: Cargo + Clone> Managed<C> {
             sent: BTreeMap::new(),
             signals: Vec::new(),
             watches: vec![Watch::default(); nodes as usize],
-            exact: Exact::default(),
             messages: 0,
             arrived: (0..nodes).map(|_| VecDeque::new()).collect(),
             reports: VecDeque::new(),
             counts: Counts::default(),
             totals: Totals::default(),
             log: Log::default(),
-            host_ports: HostPorts::new(nodes, network.config().seed),
-            rejected: VecDeque::new(),
             has_begun: false,
             network,
         };
@@ -192,16 +182,6 @@ impl<C: Cargo + Clone> Managed<C> {
     /// Returns the events at managers, oldest first.
     pub fn log(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.log.iter()
-    }
-
-    /// Returns the host ports, to assign them to processes.
-    pub fn host_ports(&mut self) -> &mut HostPorts {
-        &mut self.host_ports
-    }
-
-    /// Takes the oldest message that a host port did not accept.
-    pub fn next_rejected(&mut self) -> Option<Rejected> {
-        self.rejected.pop_front()
     }
 
     /// Returns the managers, by node. There are several while parts of the network are apart.

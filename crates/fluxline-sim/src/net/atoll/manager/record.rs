@@ -2,7 +2,7 @@
 
 use super::letter::Notice;
 use super::serial::Serial;
-use crate::{Duration, Instant};
+use crate::Instant;
 
 /// The counts of the management since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,24 +29,10 @@ pub struct Counts {
     pub acknowledgements: u64,
     /// Messages that ended at their sender without an acknowledgement.
     pub given_up: u64,
-    /// Deadlocks, by the exact wait-for graph.
-    pub deadlocks: u64,
-    /// Inputs that were blocked for too long, as a part of a circle.
-    pub alarms_true: u64,
-    /// The same, behind a circle.
-    pub alarms_behind: u64,
-    /// The same, without a circle: false alarms.
-    pub alarms_false: u64,
+    /// Inputs that were blocked for too long: by a deadlock, or by other messages.
+    pub alarms: u64,
     /// Messages that were removed from a blocked input.
     pub removed: u64,
-    /// Messages that a host port did not accept.
-    pub rejected: u64,
-    /// From the beginning of deadlocks to the first alarm of each, in all.
-    pub detection: Duration,
-    /// The longest of these times.
-    pub detection_max: Duration,
-    /// Deadlocks with an alarm.
-    pub detected: u64,
 }
 
 /// An entry of the log.

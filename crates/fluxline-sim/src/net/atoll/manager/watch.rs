@@ -2,9 +2,8 @@
 
 use super::super::Cargo;
 use super::super::chip::Front;
-use super::super::deadlock::{Held, Standing};
+use super::super::deadlock::Held;
 use super::envelope::Envelope;
-use super::record::Counts;
 use crate::net::atoll::Network;
 use crate::{Duration, Instant};
 
@@ -21,48 +20,6 @@ struct Seen {
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     seen: [Option<Seen>; 8],
-}
-
-/// The deadlocks of the whole network, by the exact wait-for graph.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Exact {
-    /// The time at which the present deadlock was first seen.
-    since: Option<Instant>,
-    is_detected: bool,
-}
-
-impl Exact {
-    /// Looks for a deadlock.
-    pub fn look<C: Cargo>(
-        &mut self,
-        network: &Network<Envelope<C>>,
-        now: Instant,
-        counts: &mut Counts,
-    ) {
-        match (network.deadlock(), self.since) {
-            (Some(_), None) => {
-                (self.since, self.is_detected) = (Some(now), false);
-                counts.deadlocks += 1;
-            }
-            (None, Some(_)) => self.since = None,
-            _ => {}
-        }
-    }
-
-    /// Notes an alarm within a circle.
-    fn alarm(&mut self, now: Instant, counts: &mut Counts) {
-        let since = self.since.unwrap_or(now);
-        if self.since.is_none() {
-            // It began after the last look.
-            self.since = Some(now);
-            (self.is_detected, counts.deadlocks) = (false, counts.deadlocks + 1);
-        }
-        if !std::mem::replace(&mut self.is_detected, true) {
-            counts.detected += 1;
-            counts.detection = counts.detection + now.since(since);
-            counts.detection_max = counts.detection_max.max(now.since(since));
-        }
-    }
 }
 
 impl Watch {
@@ -103,27 +60,4 @@ pub struct Alarm {
     pub held: Held,
     /// True if its packet was not reported before.
     pub is_new: bool,
-}
-
-impl Alarm {
-    /// Compares the alarm with the exact wait-for graph, and counts it.
-    pub fn count<C: Cargo>(
-        &self,
-        network: &Network<Envelope<C>>,
-        exact: &mut Exact,
-        now: Instant,
-        counts: &mut Counts,
-    ) {
-        if !self.is_new {
-            return;
-        }
-        match network.standing(self.held) {
-            Standing::InCircle => {
-                counts.alarms_true += 1;
-                exact.alarm(now, counts);
-            }
-            Standing::BehindCircle => counts.alarms_behind += 1,
-            Standing::WillMove => counts.alarms_false += 1,
-        }
-    }
 }

@@ -123,16 +123,11 @@ impl<C: Cargo + Clone> Managed<C> {
         let dead_after = self.settings.dead_after;
         let looks = crate::Duration::from_ps(dead_after.as_ps() / LOOKS);
         agenda.schedule_after(looks, Entry::Node { node, task: Task::Watch });
-        if node == 0 || !self.is_alive[0] {
-            self.exact.look(&self.network, now, &mut self.counts);
-        }
         // Chips lose their patience at different times: one of a circle is enough.
         let serial = u64::from(self.agents[node as usize].serial().0 % 64);
         let patience = dead_after + crate::Duration::from_ps(dead_after.as_ps() / 64 * serial);
         let alarms = self.watches[node as usize].look(node, &self.network, patience, now);
-        for alarm in &alarms {
-            alarm.count(&self.network, &mut self.exact, now, &mut self.counts);
-        }
+        self.counts.alarms += alarms.iter().filter(|alarm| alarm.is_new).count() as u64;
         if self.agents[node as usize].is_safe() {
             return;
         }

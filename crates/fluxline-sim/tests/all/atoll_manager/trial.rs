@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use fluxline_core::random::Draw;
 
-use super::{Entry, HostPort, Managed, PortError, Settings};
-use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, Report, SendId};
-use crate::net::atoll::wiring::{LINKS, NONE};
-use crate::net::atoll::{Config, ConfigError, Cut, Parcel};
-use crate::{Agenda, Duration, Entry as _, Fingerprint, Instant};
+use fluxline_sim::core::fault::FaultKind;
+use fluxline_sim::core::interconnect::{Class, Interconnect, Refusal, Report, SendId};
+use fluxline_sim::net::atoll::manager::{Entry, Managed, Settings};
+use fluxline_sim::net::atoll::wiring::{LINKS, NONE};
+use fluxline_sim::net::atoll::{Config, ConfigError, Cut, Parcel};
+use fluxline_sim::{Agenda, Duration, Entry as _, Fingerprint, Instant};
 
 /// The traffic: each node sends to a random other one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,9 +105,6 @@ pub struct Trial {
 
 impl Trial {
     /// Makes a network at rest, whose management begins.
-    ///
-    /// # Errors
-    /// Those of [`Managed::new`].
     pub fn new(config: Config, settings: Settings, traffic: Traffic) -> Result<Trial, ConfigError> {
         let mut network = Managed::new(config, settings)?;
         let mut agenda = Agenda::default();
@@ -128,42 +125,23 @@ impl Trial {
     }
 
     /// Returns the time.
-    #[must_use]
     pub fn now(&self) -> Instant {
         self.agenda.now()
     }
 
     /// Returns all messages.
-    #[must_use]
     pub fn deliveries(&self) -> &[Delivery] {
         &self.deliveries
     }
 
     /// Returns the number of messages that found the queue of their sender full.
-    #[must_use]
     pub fn turned_away(&self) -> u64 {
         self.turned_away
     }
 
     /// Returns the fingerprint of the run.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
-    }
-
-    /// Sends a message of a process by its host port.
-    ///
-    /// # Errors
-    /// Those of [`Managed::send_as`].
-    pub fn send_as(&mut self, port: HostPort, parcel: Parcel) -> Result<(), PortError> {
-        let number = self.deliveries.len() as u64;
-        let (from, to) = (port.name().node, parcel.target);
-        let send = self.network.send_as(port, Parcel { number, ..parcel }, &mut self.agenda)?;
-        let (sent_at, arrived_at, arrivals) = (self.agenda.now(), None, 0);
-        self.open.insert(send, self.deliveries.len());
-        self.deliveries.push(Delivery { from, to, sent_at, arrived_at, arrivals, end: None });
-        self.follow();
-        Ok(())
     }
 
     /// Lets all nodes send from now on.
@@ -200,7 +178,7 @@ impl Trial {
                 self.open.insert(send, self.deliveries.len());
                 self.deliveries.push(delivery);
             }
-            Err(refused) if refused.why == crate::core::interconnect::Refusal::Full => {
+            Err(refused) if refused.why == Refusal::Full => {
                 self.turned_away += 1;
             }
             Err(_) => self.deliveries.push(Delivery { end: Some(SendEnd::Lost(now)), ..delivery }),
@@ -307,7 +285,6 @@ impl Trial {
 
     /// Returns the group of each node: living nodes that living nodes join have the same number.
     /// A dead node has a group of its own.
-    #[must_use]
     pub fn groups(&self) -> Vec<u32> {
         let wiring = &self.network.network().config().wiring;
         let mut groups: Vec<u32> = (0..wiring.nodes()).collect();
