@@ -14,7 +14,7 @@ pub fn reproduce(arguments: &ReproduceArguments, json: bool) -> Result<(), Failu
     for set in sets {
         comparisons.push(
             set.compare().map_err(|problem| {
-                Failure::failed(format_args!("a machine's preset: {problem}."))
+                Failure::failed(format_args!("{problem}."))
             })?,
         );
     }
@@ -40,7 +40,7 @@ pub fn reproduce(arguments: &ReproduceArguments, json: bool) -> Result<(), Failu
 
 fn document(comparison: &Comparison) -> serde_json::Value {
     let all = |value: Vec<serde_json::Value>| value;
-    let gaps = comparison.set.gaps.iter().map(
+    let gaps = comparison.published.gaps.iter().map(
         |gap| json!({ "source": gap.source, "statement": gap.statement, "reason": gap.reason }),
     );
     let trials = comparison.trials.iter().map(|trials| {
@@ -49,7 +49,7 @@ fn document(comparison: &Comparison) -> serde_json::Value {
     });
     json!({
         "set": comparison.set.name,
-        "title": comparison.set.title,
+        "title": comparison.published.title,
         "facts": all(comparison.facts.iter().map(fact).collect()),
         "parameters": all(comparison.parameters.iter().map(parameter).collect()),
         "beyond_the_model": all(gaps.collect()),
@@ -70,7 +70,7 @@ fn fact(judged: &Judged) -> serde_json::Value {
 }
 
 fn parameter(one: &Parameter) -> serde_json::Value {
-    let facts: Vec<&str> = one.facts.iter().map(|fact| fact.id).collect();
+    let facts: Vec<&str> = one.facts.iter().map(|fact| fact.id.as_str()).collect();
     json!({
         "model": one.machine, "parameter": one.name, "value": one.value,
         "origin": one.origin.name(), "reason": one.reason, "facts": facts,

@@ -1,35 +1,31 @@
 //! Published experiments, run on models of their machines: the papers' results compared with the
 //! models'.
 //!
-//! A [`Fact`] is data: source, statement, number, unit, tolerance. A [`Parameter`] names the facts
-//! that it was chosen from; these facts are calibrated, all others are predicted or missed. To add
-//! a paper, write its facts, its parameters and a model, and list its [`Set`] in [`SETS`].
+//! Facts, parameters with their origins, figures and variants are in files, one for each family of
+//! networks: `crates/fluxline-sim/published/*.toml`. Models give the numbers. A parameter names the
+//! facts that it was chosen from; these facts are calibrated, all others are predicted or missed.
+//!
+//! A further point of a figure needs its `[[fact]]` alone, with its position in the figure (`at`).
+//! To add a paper, write a file and a model, and list it in [`SETS`].
 
-pub mod atoll;
-pub mod ethernet;
-mod fact;
-mod figure;
-mod judge;
-pub mod links;
-mod markdown;
-pub mod myrinet;
+mod atoll;
+mod ethernet;
+mod links;
+mod myrinet;
 mod page;
 pub mod pair;
-mod parameter;
-pub mod sci;
+mod published;
+mod sci;
 mod set;
-mod sets;
-mod tables;
 #[cfg(test)]
 mod tests;
-pub mod validation;
-pub mod wire;
+mod wire;
 
-pub use fact::{Fact, Finding, NUMBER, SHAPE};
-pub use figure::{Axis, Curve, Figure, Point};
-pub use judge::{Judged, Verdict};
-pub use markdown::markdown;
-pub use page::page;
-pub use parameter::{Origin, Parameter};
-pub use set::{Comparison, Gap, Run, Set, Source, Trials};
-pub use sets::{SETS, UnknownSet};
+pub use page::{markdown, page};
+pub use pair::BadStand;
+pub use published::{At, Axis, Chosen, Fact, Gap, Origin, Plate, Published, Question, Source};
+pub use published::{NUMBER, SHAPE};
+pub use set::{
+    Comparison, Curve, Figure, Finding, Judged, Parameter, Point, SETS, Set, Trials, UnknownSet,
+    Verdict,
+};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{self, Arrival, Link, Wire};
+use super::wire::{self, Arrival, Wire};
 use crate::host::{
     self, Access, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag,
     config::BadConfig,
@@ -12,10 +12,22 @@ use crate::net::ethernet::host::bench::BadBench;
 use crate::net::myrinet;
 use crate::net::sci::adapter::{access_of, command_of, packet_data};
 use crate::net::sci::packet::Packet;
-use crate::net::sci::{self, Command, Status};
-use crate::{Agenda, Fingerprint, Instant};
+use crate::net::sci::{self, Command, Preset, Status, Topology};
+use crate::{Agenda, Instant};
 
-/// The reason why a test stand cannot be built.
+/// Returns the first generation's ring: 200 MB/s (published by SCINET).
+#[must_use]
+pub fn link_lc1() -> sci::Config {
+    Preset::Lc1.network(Topology::Ring { nodes: 2 })
+}
+
+/// Returns the D310's ring: 400 MB/s (background).
+#[must_use]
+pub fn link_lc2() -> sci::Config {
+    Preset::Lc2.network(Topology::Ring { nodes: 2 })
+}
+
+/// The reason why an experiment cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum BadStand {
     /// A machine.
@@ -33,6 +45,12 @@ pub enum BadStand {
     /// The configuration of a Myrinet network.
     #[error(transparent)]
     Myrinet(#[from] myrinet::ConfigError),
+    /// A file of facts.
+    #[error(transparent)]
+    File(#[from] fluxline_toml::LoadError),
+    /// A file that does not fit the models.
+    #[error("{0}")]
+    Published(String),
 }
 
 /// Memory of each machine that its peer can reach \[byte\].
@@ -44,7 +62,7 @@ pub enum Entry {
     /// An entry of a machine.
     Host(host::Entry),
     /// An entry of the ring.
-    Wire(wire::Entry),
+    Ring(sci::Entry),
 }
 
 impl From<host::Entry> for Entry {
@@ -53,34 +71,9 @@ impl From<host::Entry> for Entry {
     }
 }
 
-impl From<wire::Entry> for Entry {
-    fn from(entry: wire::Entry) -> Entry {
-        Entry::Wire(entry)
-    }
-}
-
 impl From<sci::Entry> for Entry {
     fn from(entry: sci::Entry) -> Entry {
-        Entry::Wire(wire::Entry::Ring(entry))
-    }
-}
-
-impl crate::Entry for Entry {
-    fn component(&self) -> u32 {
-        match self {
-            Entry::Host(entry) => entry.host,
-            Entry::Wire(wire::Entry::Ring(entry)) => 2 + crate::Entry::component(entry),
-            Entry::Wire(_) => 2,
-        }
-    }
-
-    fn kind(&self) -> u8 {
-        match self {
-            Entry::Host(entry) => crate::Entry::kind(entry),
-            Entry::Wire(wire::Entry::Ring(entry)) => 64 + crate::Entry::kind(entry),
-            Entry::Wire(wire::Entry::Arrival(_)) => 32,
-            Entry::Wire(wire::Entry::Echo(..)) => 33,
-        }
+        Entry::Ring(entry)
     }
 }
 
@@ -101,7 +94,6 @@ pub struct Pair {
     interrupted_at: [Option<Instant>; 2],
     /// The number of next requests of machine 0 that are lost.
     to_lose: u32,
-    fingerprint: Fingerprint,
 }
 
 impl Pair {
@@ -109,11 +101,11 @@ impl Pair {
     ///
     /// # Errors
     /// [`BadStand`] when the configuration of a machine or of the ring is invalid.
-    pub fn new(config: &Config, link: Link) -> Result<Pair, BadStand> {
+    pub fn new(config: &Config, ring: sci::Config) -> Result<Pair, BadStand> {
         Ok(Pair {
             hosts: [Host::new(0, config.clone())?, Host::new(1, config.clone())?],
             memories: [vec![0; MEMORY_BYTES], vec![0; MEMORY_BYTES]],
-            wire: Wire::new(link)?,
+            wire: Wire::new(&ring)?,
             agenda: Agenda::default(),
             completed: BTreeMap::new(),
             loaded: BTreeMap::new(),
@@ -122,7 +114,6 @@ impl Pair {
             written_bytes: [0; 2],
             interrupted_at: [None; 2],
             to_lose: 0,
-            fingerprint: Fingerprint::default(),
         })
     }
 
@@ -159,12 +150,6 @@ impl Pair {
     #[must_use]
     pub fn interrupted_at(&self, machine: usize) -> Option<Instant> {
         self.interrupted_at[machine]
-    }
-
-    /// Returns a number that is equal for equal runs.
-    #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
     }
 
     /// Loses the next `count` requests of machine 0.
@@ -207,13 +192,11 @@ impl Pair {
 
     fn step(&mut self, until: Instant) -> bool {
         let Some(entry) = self.agenda.take(until) else { return false };
-        let (component, kind) = (crate::Entry::component(&entry), crate::Entry::kind(&entry));
-        self.fingerprint.add(self.agenda.now(), component, kind);
         match entry {
             Entry::Host(entry) => {
                 self.hosts[entry.host as usize].handle(entry, &mut self.agenda);
             }
-            Entry::Wire(entry) => self.wire.handle(entry, &mut self.agenda),
+            Entry::Ring(entry) => self.wire.handle(entry, &mut self.agenda),
         }
         self.settle();
         true

@@ -1,81 +1,300 @@
-//! Sets of published experiments: for each family of networks, the facts, figures and parameters.
+//! Sets of published experiments, one for each family of networks, and the judge: the one place
+//! that compares a model with the facts.
 
-use super::fact::Finding;
-use super::figure::Figure;
-use super::judge::{Judged, Verdict};
+use std::sync::OnceLock;
+
+use fluxline_toml::LoadError;
+
 use super::pair::BadStand;
-use super::parameter::Parameter;
+use super::published::{Axis, Fact, Origin, Published, Question};
+use super::{atoll, ethernet, links, myrinet, sci};
 
-/// A paper or another document.
+/// Published experiments with one family of networks: a file, and the models that repeat them.
 #[derive(Debug)]
-pub struct Source {
-    /// The name that facts use.
+pub struct Set {
+    /// The name on the command line.
     pub name: &'static str,
-    /// Authors, title and year.
-    pub title: &'static str,
+    /// The name of the file.
+    pub file: &'static str,
+    text: &'static str,
+    run: fn(&Facts) -> Result<Run, BadStand>,
+    value: fn(model: &str, name: &str) -> Option<String>,
 }
 
-/// A statement of a source that the model cannot confirm or deny.
-#[derive(Debug)]
-pub struct Gap {
-    /// The name of the source.
-    pub source: &'static str,
-    /// The statement.
-    pub statement: &'static str,
-    /// The reason.
+macro_rules! set {
+    ($module:ident) => {
+        &Set {
+            name: stringify!($module),
+            file: concat!("published/", stringify!($module), ".toml"),
+            text: include_str!(concat!("../../published/", stringify!($module), ".toml")),
+            run: $module::run,
+            value: $module::value,
+        }
+    };
+}
+
+/// All sets.
+pub const SETS: [&Set; 5] = [set!(sci), set!(atoll), set!(myrinet), set!(links), set!(ethernet)];
+
+/// The error of an unknown set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{name}` is not a set of published experiments; give one of: {}",
+    SETS.map(|set| set.name).join(", ")
+)]
+pub struct UnknownSet {
+    /// The name that was given.
+    pub name: String,
+}
+
+/// The facts of all files, for models.
+pub(super) struct Facts;
+
+impl Facts {
+    /// Returns the value that is farthest from the published range of a fact.
+    pub(super) fn worst(&self, id: &str, values: impl IntoIterator<Item = f64>) -> f64 {
+        fact(id).worst(values)
+    }
+
+    /// Shows a model's number for a fact, and marks a miss.
+    pub(super) fn shown(&self, id: &str, model: f64) -> String {
+        let mark = if (Finding { fact: fact(id), model }).holds() { "" } else { " (missed)" };
+        format!("{model:.2}{mark}")
+    }
+
+    /// Returns true if a model's number agrees with a fact.
+    pub(super) fn holds(&self, number: &Number) -> bool {
+        Finding { fact: fact(number.0), model: number.1 }.holds()
+    }
+}
+
+/// A model's number for a fact, by its name.
+pub(super) type Number = (&'static str, f64);
+
+/// The results of the models of a set.
+#[derive(Default)]
+pub(super) struct Run {
+    /// The numbers of facts that are not read off a curve.
+    pub numbers: Vec<Number>,
+    /// The curves of figures, by their names.
+    pub figures: Vec<(&'static str, Vec<Curve>)>,
+    /// The rows of variants, by their names.
+    pub trials: Vec<(&'static str, Vec<Vec<String>>)>,
+}
+
+/// A line of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// The name.
+    pub name: String,
+    /// (x, y), by x.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// Measures a curve at some sizes.
+    pub(super) fn of<E>(
+        name: &str,
+        sizes: impl IntoIterator<Item = u32>,
+        of: impl Fn(u32) -> Result<f64, E>,
+    ) -> Result<Curve, E> {
+        let points = sizes.into_iter().map(|size| Ok((f64::from(size), of(size)?)));
+        Ok(Curve { name: name.to_string(), points: points.collect::<Result<_, E>>()? })
+    }
+
+    /// Makes the curve of a function of x and y.
+    pub(super) fn map(&self, of: impl Fn(f64, f64) -> f64) -> Curve {
+        let points = self.points.iter().map(|&(x, y)| (x, of(x, y)));
+        Curve { name: self.name.clone(), points: points.collect() }
+    }
+
+    /// Returns the value at `x`; 0 if the curve has no such point.
+    #[must_use]
+    pub fn at(&self, x: u32) -> f64 {
+        let found = self.points.iter().find(|point| point.0 == f64::from(x));
+        found.map_or(0.0, |point| point.1)
+    }
+
+    /// Returns the largest value.
+    #[must_use]
+    pub fn most(&self) -> f64 {
+        self.points.iter().map(|point| point.1).fold(0.0, f64::max)
+    }
+
+    /// Returns the first x whose value is at least `part` of the largest.
+    #[must_use]
+    pub fn first_at(&self, part: f64) -> f64 {
+        let enough = part * self.most();
+        self.points.iter().find(|point| point.1 >= enough).map_or(0.0, |point| point.0)
+    }
+
+    /// Returns the least-squares line: (y at 0, slope).
+    pub(super) fn line(&self) -> (f64, f64) {
+        let count = self.points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| self.points.iter().map(of).sum::<f64>() / count;
+        let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+        let both: f64 = self.points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+        let square: f64 = self.points.iter().map(|point| (point.0 - x).powi(2)).sum();
+        (y - both / square * x, both / square)
+    }
+}
+
+/// A fact that is a point of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// The position on the horizontal axis.
+    pub x: f64,
+    /// The fact.
+    pub fact: &'static Fact,
+}
+
+/// A published figure, reproduced by the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// A short name: `scinet-7`.
+    pub id: &'static str,
+    /// The title.
+    pub title: &'static str,
+    /// The horizontal axis.
+    pub x: &'static Axis,
+    /// The vertical axis.
+    pub y: &'static Axis,
+    /// The curves of the model.
+    pub curves: Vec<Curve>,
+    /// The paper's numbers that are points of it.
+    pub points: Vec<Point>,
+}
+
+impl Figure {
+    /// Returns the paper's numbers, by x; a range gives both its ends.
+    #[must_use]
+    pub fn published(&self) -> Vec<(f64, f64)> {
+        let ends = |point: &Point| {
+            let range = &point.fact.published;
+            [(point.x, *range.start()), (point.x, *range.end())]
+        };
+        let mut points: Vec<(f64, f64)> = self.points.iter().flat_map(ends).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        points.dedup();
+        points
+    }
+}
+
+/// A fact with the model's number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finding {
+    /// The fact.
+    pub fact: &'static Fact,
+    /// The model's number.
+    pub model: f64,
+}
+
+impl Finding {
+    /// Returns the deviation from the published range, as a fraction of its nearer end.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        self.fact.deviation(self.model)
+    }
+
+    /// Returns true if the model agrees with the source.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.deviation().abs() <= self.fact.tolerance
+    }
+}
+
+/// A parameter of a model, with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// The machine or network.
+    pub machine: &'static str,
+    /// The quantity.
+    pub name: &'static str,
+    /// The value, with its unit.
+    pub value: String,
+    /// The origin.
+    pub origin: Origin,
+    /// The statement, table or page behind it, or the reason for an assumption.
     pub reason: &'static str,
+    /// The facts that it was chosen from or that state it: no predictions.
+    pub facts: Vec<&'static Fact>,
+}
+
+impl Parameter {
+    /// Returns `machine: name`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}: {}", self.machine, self.name)
+    }
+}
+
+/// The judgement of a fact: exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The model agrees, and no parameter was chosen from the fact.
+    Predicted,
+    /// The model agrees, and a parameter was chosen from the fact: agreement proves nothing.
+    Calibrated,
+    /// The model disagrees.
+    Missed,
+}
+
+impl Verdict {
+    /// All verdicts, in the order of the columns.
+    pub const ALL: [Verdict; 3] = [Verdict::Predicted, Verdict::Calibrated, Verdict::Missed];
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Predicted => "predicted",
+            Verdict::Calibrated => "calibrated",
+            Verdict::Missed => "missed",
+        }
+    }
+}
+
+/// A judged fact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The fact and the model's number.
+    pub finding: Finding,
+    /// The deviation from the published range, as a fraction of its nearer end.
+    pub deviation: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The parameters that were chosen from the fact, as `machine: name`.
+    pub chosen: Vec<String>,
+}
+
+impl Judged {
+    /// Judges a fact. Whether it is calibrated follows from the parameters alone, so a fact cannot
+    /// be a calibration and a prediction.
+    #[must_use]
+    pub fn of(finding: Finding, parameters: &[Parameter]) -> Judged {
+        let names = |one: &&Parameter| one.facts.iter().any(|fact| fact.id == finding.fact.id);
+        let chosen: Vec<String> =
+            parameters.iter().filter(names).map(Parameter::full_name).collect();
+        let verdict = match (finding.holds(), chosen.is_empty()) {
+            (false, _) => Verdict::Missed,
+            (true, true) => Verdict::Predicted,
+            (true, false) => Verdict::Calibrated,
+        };
+        Judged { finding, deviation: finding.deviation(), verdict, chosen }
+    }
 }
 
 /// Variants of a model, each with its numbers, where the sources do not decide.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Trials {
     /// The question.
     pub title: &'static str,
     /// The conclusion.
     pub text: &'static str,
     /// The names of the columns.
-    pub columns: Vec<String>,
+    pub columns: &'static [String],
     /// One row for each variant.
     pub rows: Vec<Vec<String>>,
-}
-
-/// The results of the models of a set.
-pub struct Run {
-    /// The figures.
-    pub figures: Vec<Figure>,
-    /// Each fact once, with the model's number.
-    pub findings: Vec<Finding>,
-    /// The parameters of the models.
-    pub parameters: Vec<Parameter>,
-    /// Variants of the models.
-    pub trials: Vec<Trials>,
-}
-
-/// Published experiments with one family of networks, as data, and the models that repeat them.
-#[derive(Debug)]
-pub struct Set {
-    /// The name on the command line.
-    pub name: &'static str,
-    /// The title.
-    pub title: &'static str,
-    /// The sources of its facts.
-    pub sources: &'static [Source],
-    /// Statements of the sources beyond the model.
-    pub gaps: &'static [Gap],
-    /// Runs the models.
-    pub run: fn() -> Result<Run, BadStand>,
-}
-
-impl Set {
-    /// Runs the models and judges each fact.
-    ///
-    /// # Errors
-    /// [`BadStand`]: a preset is invalid (a defect).
-    pub fn compare(&'static self) -> Result<Comparison, BadStand> {
-        let Run { figures, findings, parameters, trials } = (self.run)()?;
-        let facts = findings.into_iter().map(|finding| Judged::of(finding, &parameters)).collect();
-        Ok(Comparison { set: self, figures, facts, parameters, trials })
-    }
 }
 
 /// The comparison of a set's facts with its models.
@@ -83,6 +302,8 @@ impl Set {
 pub struct Comparison {
     /// The set.
     pub set: &'static Set,
+    /// The file of the set.
+    pub published: &'static Published,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Each fact, judged.
@@ -91,6 +312,148 @@ pub struct Comparison {
     pub parameters: Vec<Parameter>,
     /// Variants of the models.
     pub trials: Vec<Trials>,
+}
+
+/// Reads the files of all sets, once.
+fn all() -> Result<&'static [Published; 5], LoadError> {
+    static ALL: OnceLock<Result<[Published; 5], LoadError>> = OnceLock::new();
+    let read = || {
+        let mut files = Vec::new();
+        for set in SETS {
+            files.push(Published::read(set.file, set.text)?);
+        }
+        let names = files.iter().flat_map(|file| &file.facts).map(|fact| fact.id.as_str());
+        let names: Vec<&str> = names.collect();
+        for (set, file) in SETS.iter().zip(&files) {
+            if let Some(error) = file.unknown_fact(set.file, set.text, &names) {
+                return Err(error);
+            }
+        }
+        Ok(files.try_into().expect("one file for each set"))
+    };
+    ALL.get_or_init(read).as_ref().map_err(Clone::clone)
+}
+
+/// Returns the fact of a name.
+///
+/// # Panics
+/// When no file has it: the models and the files do not fit.
+fn fact(id: &str) -> &'static Fact {
+    let files = all().unwrap_or_else(|error| panic!("{error}"));
+    let found = files.iter().flat_map(|file| &file.facts).find(|fact| fact.id == id);
+    found.unwrap_or_else(|| panic!("a model has a number for the fact `{id}`; no file has it"))
+}
+
+impl Set {
+    /// Returns the set of a name.
+    ///
+    /// # Errors
+    /// [`UnknownSet`]; it lists all sets.
+    pub fn named(name: &str) -> Result<&'static Set, UnknownSet> {
+        let found = SETS.into_iter().find(|set| set.name == name);
+        found.ok_or_else(|| UnknownSet { name: name.to_string() })
+    }
+
+    /// Reads the file of the set.
+    ///
+    /// # Errors
+    /// A mistake in a file: the line, the key, and what to write.
+    pub fn published(&self) -> Result<&'static Published, LoadError> {
+        let place = SETS.iter().position(|set| set.name == self.name);
+        Ok(&all()?[place.expect("a set of the list")])
+    }
+
+    /// Runs the models and judges each fact.
+    ///
+    /// # Errors
+    /// [`BadStand`]: a preset or a file is invalid.
+    pub fn compare(&'static self) -> Result<Comparison, BadStand> {
+        let published = self.published()?;
+        let run = (self.run)(&Facts)?;
+        for (id, _) in &run.numbers {
+            let is_own = published.facts.iter().any(|fact| fact.id == *id);
+            assert!(is_own, "a model has a number for `{id}`; {} has no such fact", self.file);
+        }
+        let parameters = self.parameters(published)?;
+        let mut facts = Vec::new();
+        for fact in &published.facts {
+            let model = number(fact, &run).ok_or_else(|| self.no_model(&fact.id))?;
+            facts.push(Judged::of(Finding { fact, model }, &parameters));
+        }
+        let figures = run.figures.into_iter().map(|(id, curves)| figure(published, id, curves));
+        let rows = run.trials.into_iter();
+        let trials = rows.map(|(id, rows)| Trials::of(question(published, id), rows)).collect();
+        Ok(Comparison {
+            set: self,
+            published,
+            figures: figures.collect(),
+            facts,
+            parameters,
+            trials,
+        })
+    }
+
+    fn parameters(&self, published: &'static Published) -> Result<Vec<Parameter>, BadStand> {
+        let mut all = Vec::new();
+        for one in &published.parameters {
+            let known = (self.value)(&one.model, &one.name);
+            let (model, name) = (&one.model, &one.name);
+            let value = match (known, &one.value) {
+                (Some(known), None) => known,
+                (None, Some(value)) => value.clone(),
+                (Some(_), Some(_)) => {
+                    let text = format!("`{model}: {name}`: leave out the value; the model has it");
+                    return Err(BadStand::Published(format!("{}: {text}", self.file)));
+                }
+                (None, None) => {
+                    let text =
+                        format!("`{model}: {name}`: the model does not know it; write a value");
+                    return Err(BadStand::Published(format!("{}: {text}", self.file)));
+                }
+            };
+            let facts = one.facts.iter().map(|id| fact(id)).collect();
+            let (machine, origin, reason) = (one.model.as_str(), one.origin, one.reason.as_str());
+            all.push(Parameter { machine, name, value, origin, reason, facts });
+        }
+        Ok(all)
+    }
+
+    fn no_model(&self, id: &str) -> BadStand {
+        let text = "no model gives a number for it; write `at`, a position in a figure";
+        BadStand::Published(format!("{}: the fact `{id}`: {text}", self.file))
+    }
+}
+
+/// Returns the model's number for a fact: its own, or that of a curve.
+fn number(fact: &Fact, run: &Run) -> Option<f64> {
+    if let Some(own) = run.numbers.iter().find(|number| number.0 == fact.id) {
+        return Some(own.1);
+    }
+    let at = fact.points.first()?;
+    let (_, curves) = run.figures.iter().find(|figure| figure.0 == at.figure)?;
+    curves.first()?.points.iter().find(|point| point.0 == at.x).map(|point| point.1)
+}
+
+fn figure(published: &'static Published, id: &str, curves: Vec<Curve>) -> Figure {
+    let plate = published.figures.iter().find(|plate| plate.id == id);
+    let plate = plate.unwrap_or_else(|| panic!("no file describes the figure `{id}`"));
+    let of = |fact: &'static Fact| {
+        let here = fact.points.iter().filter(|at| at.figure == plate.id);
+        here.map(move |at| Point { x: at.x, fact })
+    };
+    let points = published.facts.iter().flat_map(of).collect();
+    Figure { id: &plate.id, title: &plate.title, x: &plate.x, y: &plate.y, curves, points }
+}
+
+fn question(published: &'static Published, id: &str) -> &'static Question {
+    let found = published.trials.iter().find(|trial| trial.id == id);
+    found.unwrap_or_else(|| panic!("no file describes the variants `{id}`"))
+}
+
+impl Trials {
+    fn of(of: &'static Question, rows: Vec<Vec<String>>) -> Trials {
+        Trials { title: &of.title, text: &of.text, columns: &of.columns, rows }
+    }
 }
 
 impl Comparison {

@@ -1,43 +1,9 @@
-//! The link between two machines: a ring of two nodes, modelled symbol by symbol or by a formula.
+//! The link between two machines: a ring of two nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::net::sci::{
-    self, Command, Network, NodeId, NodeIndex, Packet, Preset, SendId, Topology,
-};
-use crate::{Agenda, Duration, Instant};
-
-/// The ring between the machines.
-#[derive(Clone, Debug)]
-pub enum Link {
-    /// The ring of [`sci::Network`], with all its rules.
-    Ring(Box<sci::Config>),
-    /// A formula for an idle ring.
-    Fixed(FixedLink),
-}
-
-/// A ring of two nodes at zero load. A packet of L symbols arrives (h + L) symbols after it could
-/// start (h: pass-through delay with the cable), its echo h symbols later. A node sends one packet
-/// at a time, with an idle symbol behind it. Nothing is refused. Derived for an idle ring.
-#[derive(Clone, Copy, Debug)]
-pub struct FixedLink {
-    /// Time of a symbol of 2 B.
-    pub symbol: Duration,
-    /// Pass-through delay and cable \[symbol\].
-    pub hop_symbols: u64,
-}
-
-/// Returns the first generation's links: 200 MB/s (published by SCINET).
-#[must_use]
-pub fn link_lc1() -> Link {
-    Link::Ring(Box::new(Preset::Lc1.network(Topology::Ring { nodes: 2 })))
-}
-
-/// Returns the D310's links: 400 MB/s (background).
-#[must_use]
-pub fn link_lc2() -> Link {
-    Link::Ring(Box::new(Preset::Lc2.network(Topology::Ring { nodes: 2 })))
-}
+use crate::Agenda;
+use crate::net::sci::{self, Command, Network, NodeId, NodeIndex, Packet, SendId};
 
 /// A packet that has arrived at a machine.
 #[derive(Debug)]
@@ -56,7 +22,8 @@ type Waiting = (Packet, Option<u64>);
 /// The two directions, and the open requests.
 #[derive(Debug)]
 pub(super) struct Wire {
-    link: Line,
+    network: Network,
+    sends: BTreeMap<SendId, Send>,
     /// The handles of open requests, by machine and transaction.
     open: [BTreeMap<u8, u64>; 2],
     /// Packets that wait for a transaction or for room in the send queue, by machine and class.
@@ -65,12 +32,6 @@ pub(super) struct Wire {
     /// Transactions of requests that have arrived and are not yet answered, by their number.
     answers: BTreeMap<u64, u8>,
     requests: u64,
-}
-
-#[derive(Debug)]
-enum Line {
-    Ring { network: Box<Network>, sends: BTreeMap<SendId, Send> },
-    Fixed { link: FixedLink, free: [Instant; 2], transits: BTreeMap<u64, Packet>, next: u64 },
 }
 
 /// A packet in the ring, until its echo.
@@ -83,17 +44,6 @@ struct Send {
     is_move: bool,
 }
 
-/// An entry of the wire on the agenda.
-#[derive(Clone, Copy, Debug)]
-pub enum Entry {
-    /// An entry of the ring.
-    Ring(sci::Entry),
-    /// A packet of the formula has arrived.
-    Arrival(u64),
-    /// A move's echo has come back to a machine, by its transaction.
-    Echo(u8, u8),
-}
-
 /// Most open transactions of a machine: 6 bits (a transaction's number in a packet).
 const TRANSACTIONS: u8 = 64;
 
@@ -102,18 +52,10 @@ fn is_move(command: Command) -> bool {
 }
 
 impl Wire {
-    pub(super) fn new(link: Link) -> Result<Wire, sci::ConfigError> {
-        let link = match link {
-            Link::Ring(config) => {
-                Line::Ring { network: Box::new(Network::new(&config)?), sends: BTreeMap::new() }
-            }
-            Link::Fixed(link) => {
-                let (free, transits) = ([Instant::START; 2], BTreeMap::new());
-                Line::Fixed { link, free, transits, next: 0 }
-            }
-        };
+    pub(super) fn new(config: &sci::Config) -> Result<Wire, sci::ConfigError> {
         Ok(Wire {
-            link,
+            network: Network::new(config)?,
+            sends: BTreeMap::new(),
             open: Default::default(),
             waiting: Default::default(),
             arrived: VecDeque::new(),
@@ -123,7 +65,7 @@ impl Wire {
     }
 
     /// Sends a request of machine `from`, and chooses its `transaction`.
-    pub(super) fn ask<A: From<Entry> + From<sci::Entry>>(
+    pub(super) fn ask<A: From<sci::Entry>>(
         &mut self,
         from: usize,
         packet: Packet,
@@ -135,7 +77,7 @@ impl Wire {
     }
 
     /// Sends the answer of machine `from` to request `number`.
-    pub(super) fn answer<A: From<Entry> + From<sci::Entry>>(
+    pub(super) fn answer<A: From<sci::Entry>>(
         &mut self,
         from: usize,
         mut packet: Packet,
@@ -150,7 +92,7 @@ impl Wire {
     }
 
     /// Sends all packets that can be sent.
-    fn go<A: From<Entry> + From<sci::Entry>>(&mut self, from: usize, agenda: &mut Agenda<A>) {
+    fn go<A: From<sci::Entry>>(&mut self, from: usize, agenda: &mut Agenda<A>) {
         for class in 0..2 {
             while let Some((mut packet, open)) = self.waiting[from][class].pop_front() {
                 if let Some(open) = open {
@@ -174,55 +116,27 @@ impl Wire {
         }
     }
 
-    fn send<A: From<Entry> + From<sci::Entry>>(
+    fn send<A: From<sci::Entry>>(
         &mut self,
         from: usize,
         packet: Packet,
         agenda: &mut Agenda<A>,
     ) -> Result<(), Packet> {
         let (transaction, command) = (packet.transaction, packet.command);
-        match &mut self.link {
-            Line::Ring { network, sends } => {
-                let node = NodeIndex(from as u32);
-                let sent = network.send(node, packet, agenda).map_err(|refused| refused.packet)?;
-                let asker = if command.is_response() { 1 - from } else { from };
-                sends.insert(sent, Send { asker, transaction, is_move: is_move(command) });
-            }
-            Line::Fixed { link, free, transits, next } => {
-                let symbols = u64::from(command.symbols());
-                let start = free[from].max(agenda.now());
-                free[from] = start + link.symbol.times(symbols + 1);
-                let there = start + link.symbol.times(link.hop_symbols + symbols);
-                if is_move(command) {
-                    let back = there + link.symbol.times(link.hop_symbols);
-                    agenda.schedule(back, Entry::Echo(from as u8, transaction));
-                }
-                transits.insert(*next, packet);
-                agenda.schedule(there, Entry::Arrival(*next));
-                *next += 1;
-            }
-        }
+        let node = NodeIndex(from as u32);
+        let sent = self.network.send(node, packet, agenda).map_err(|refused| refused.packet)?;
+        let asker = if command.is_response() { 1 - from } else { from };
+        self.sends.insert(sent, Send { asker, transaction, is_move: is_move(command) });
         Ok(())
     }
 
     /// Handles an entry that is due.
-    pub(super) fn handle<A: From<Entry> + From<sci::Entry>>(
+    pub(super) fn handle<A: From<sci::Entry>>(
         &mut self,
-        entry: Entry,
+        entry: sci::Entry,
         agenda: &mut Agenda<A>,
     ) {
-        match (entry, &mut self.link) {
-            (Entry::Ring(entry), Line::Ring { network, .. }) => network.handle(entry, agenda),
-            (Entry::Arrival(number), Line::Fixed { transits, .. }) => {
-                if let Some(packet) = transits.remove(&number) {
-                    self.arrive(packet);
-                }
-            }
-            (Entry::Echo(machine, transaction), _) => {
-                self.over(usize::from(machine), transaction, false);
-            }
-            _ => {}
-        }
+        self.network.handle(entry, agenda);
     }
 
     /// Handles a packet that has reached its target.
@@ -252,7 +166,7 @@ impl Wire {
     }
 
     /// Takes an arrived packet; requests go only to machines with space.
-    pub(super) fn take<A: From<Entry> + From<sci::Entry>>(
+    pub(super) fn take<A: From<sci::Entry>>(
         &mut self,
         room: [bool; 2],
         agenda: &mut Agenda<A>,
@@ -269,7 +183,7 @@ impl Wire {
     }
 
     fn drain_network<A: From<sci::Entry>>(&mut self, room: [bool; 2], agenda: &mut Agenda<A>) {
-        let Line::Ring { network, sends } = &mut self.link else { return };
+        let (network, sends) = (&mut self.network, &mut self.sends);
         let (mut came, mut over) = (Vec::new(), Vec::new());
         while let Some(report) = network.next_report() {
             match report {

@@ -1,73 +1,26 @@
 //! ATOLL: its latencies and rates between two hosts, its hops, and the processes of one node.
 
-mod facts;
 mod model;
-mod origins;
 mod trials;
 
-pub(super) use facts::{LATENCIES, SIZES};
 pub(super) use model::megabits;
 
-use super::fact::{Fact, Finding};
-use super::figure::{Axis, Curve, Figure, Point};
+use super::page::time;
 use super::pair::BadStand;
-use super::set::{Gap, Run, Set, Source};
+use super::set::{Facts, Number, Run};
 use crate::host::Chipset;
 use crate::net::atoll::adapter::host::{Mode, Times};
 use model::{CHIP_MHZ, Senders, TABLE_MHZ};
 
-/// The published experiments on ATOLL.
-pub const SET: Set =
-    Set { name: "atoll", title: "ATOLL's chip and hosts", sources: &SOURCES, gaps: &GAPS, run };
-
-const SOURCES: [Source; 2] = [
-    Source {
-        name: facts::PAPER,
-        title: "Slogsnat, Haspel, Fröning, Brüning: ATOLL and PALMS, Mannheim, 2003",
-    },
-    Source { name: facts::MAKERS, title: "The pages of ATOLL's makers, 2003" },
-];
-
-const GAPS: [Gap; 4] = [
-    Gap {
-        source: facts::PAPER,
-        statement: "8 B: 9.4 Mb/s",
-        reason: "the paper's own latency contradicts it. 8 B in 4.88 us are 12.5 Mb/s, and 6 B, \
-                 the next smaller size of NetPIPE, are 9.4 Mb/s. In all other rows of both \
-                 networks, latency and rate agree. No model can meet both numbers",
-    },
-    Gap {
-        source: facts::PAPER,
-        statement: "the measurement at another clock",
-        reason: "no source here gives its numbers. The variants below predict them",
-    },
-    Gap {
-        source: facts::MAKERS,
-        statement: "up to 90 % of the link's peak reaches the application",
-        reason: "the same statement as 221 MB/s",
-    },
-    Gap {
-        source: facts::MAKERS,
-        statement: "locks, collective operations and zero copy in hardware",
-        reason: "no numbers",
-    },
-];
-
-fn run() -> Result<Run, BadStand> {
+/// Runs all models.
+pub(super) fn run(_: &Facts) -> Result<Run, BadStand> {
     let latencies = model::latencies()?;
-    let findings = findings(&latencies)?;
-    let parameters = origins::parameters(&model::pair(TABLE_MHZ)?, &Times::pc());
-    Ok(Run { figures: figures(latencies), findings, parameters, trials: trials::all()? })
+    let rates = latencies.map(|bytes, us| megabits(bytes as u32, us));
+    let figures = vec![("atoll-latency", vec![latencies]), ("atoll-rate", vec![rates])];
+    Ok(Run { numbers: numbers()?, figures, trials: trials::all()? })
 }
 
-fn findings(latencies: &Curve) -> Result<Vec<Finding>, BadStand> {
-    let mut all = Vec::new();
-    for (fact, bytes) in facts::LATENCIES.iter().zip(SIZES) {
-        all.push(fact.model(latencies.at(bytes)));
-    }
-    for (fact, bytes) in facts::RATES.iter().zip(SIZES) {
-        all.push(fact.model(model::megabits(bytes, latencies.at(bytes))));
-    }
+fn numbers() -> Result<Vec<Number>, BadStand> {
     let wiring = model::sixteen()?;
     let bus = Times::pc().bus;
     let rate = |processes, bus, bytes| Senders { processes, bus, bytes }.rate();
@@ -75,44 +28,47 @@ fn findings(latencies: &Curve) -> Result<Vec<Finding>, BadStand> {
     let pci = model::pci_64_66(model::PCI_BURST_BYTES);
     let fastest = Chipset::named("melody").map_or(bus, Chipset::bus);
     let filled = rate(4, fastest, 1 << 16)? / rate(1, fastest, 1 << 16)? / 4.0;
-    all.extend([
-        facts::HOP.model(model::hop_clocks()?),
-        facts::BISECTION.model(model::bisection(&wiring)),
-        facts::LONGEST.model(model::longest(&wiring)?),
-        facts::ONE_SENDER.model(one),
-        facts::FEW_KILOBYTES.model(rate(1, bus, 4096)? / one),
-        facts::FOUR_SENDERS.model(rate(4, pci, 1 << 16)?),
-        facts::ALL_LINKS.model(filled),
-        facts::FIRST_BYTES.model(model::latency(CHIP_MHZ, 8, Mode::Pio)?),
-    ]);
-    Ok(all)
+    Ok(vec![
+        ("atoll-hop", model::hop_clocks()?),
+        ("atoll-bisection", model::bisection(&wiring)),
+        ("atoll-longest", model::longest(&wiring)?),
+        ("atoll-sender", one),
+        ("atoll-few-kb", rate(1, bus, 4096)? / one),
+        ("atoll-senders", rate(4, pci, 1 << 16)?),
+        ("atoll-links", filled),
+        ("atoll-pio", model::latency(CHIP_MHZ, 8, Mode::Pio)?),
+    ])
 }
 
-fn figures(latencies: Curve) -> Vec<Figure> {
-    let bytes = Axis { label: "message", unit: "B", log: true };
-    let rate = |&(bytes, us): &(f64, f64)| (bytes, model::megabits(bytes as u32, us));
-    let points = latencies.points.iter().map(rate).collect();
-    let rates = Curve { name: latencies.name.clone(), points };
-    let points = |facts: &'static [Fact; 6]| {
-        let point = |(fact, bytes)| Point { x: f64::from(bytes), fact };
-        facts.iter().zip(SIZES).map(point).collect()
-    };
-    vec![
-        Figure {
-            id: "atoll-latency",
-            title: "ping-pong between two hosts: latency",
-            x: bytes,
-            y: Axis { label: "latency", unit: "us", log: true },
-            curves: vec![latencies],
-            points: points(&facts::LATENCIES),
-        },
-        Figure {
-            id: "atoll-rate",
-            title: "ping-pong between two hosts: rate (2^20 bits)",
-            x: bytes,
-            y: Axis { label: "rate", unit: "Mb/s", log: false },
-            curves: vec![rates],
-            points: points(&facts::RATES),
-        },
-    ]
+/// Returns the value of a parameter.
+pub(super) fn value(_: &str, name: &str) -> Option<String> {
+    let (config, times) = (model::pair(TABLE_MHZ).ok()?, Times::pc());
+    let bus = times.bus;
+    let bytes = |bytes: u32| format!("{bytes} B");
+    let clocks = |clocks: u32| format!("{clocks} clocks");
+    let burst = |bytes: u32, clocks: u32| format!("{bytes} B with {clocks} clocks more");
+    Some(match name {
+        "clock" => format!("{TABLE_MHZ} MHz in the table, else {CHIP_MHZ}"),
+        "a hop" => clocks(config.hop_clocks),
+        "header of a message" => bytes(config.header_bytes),
+        "messages that wait at a host port" => config.queue_messages.to_string(),
+        "bursts on PCI 64/66" => bytes(model::PCI_BURST_BYTES),
+        "payload of a link packet" => bytes(config.packet_bytes),
+        "overhead of a link packet" => format!("{} symbols", config.overhead_symbols),
+        "cable" => time(config.cable),
+        "buffer of an input" => bytes(config.fifo_bytes),
+        "go below" => bytes(config.go_bytes),
+        "retransmission buffer" => format!("{} packets", config.window),
+        "acknowledgement" => clocks(config.ack_clocks),
+        "stop and go" => clocks(config.stop_clocks),
+        "a call, at each end" => time(times.call),
+        "first part that the chip reads" => bytes(times.first_bytes),
+        "bus" => format!("PCI-X, {} MHz", bus.clock.hertz() / 1_000_000),
+        "bursts out of memory" => burst(bus.read_burst_bytes, bus.read_clocks),
+        "bursts into memory" => burst(bus.write_burst_bytes, bus.write_clocks),
+        "descriptor" => bytes(times.descriptor_bytes),
+        "status" => bytes(times.status_bytes),
+        "burst of stores by PIO" => bytes(times.store_bytes),
+        _ => return None,
+    })
 }

@@ -1,7 +1,7 @@
 //! The experiments on ATOLL, run on the models of its chip and hosts.
 
-use super::super::figure::Curve;
 use super::super::pair::BadStand;
+use super::super::set::Curve;
 use crate::host::{Bus, config, preset};
 use crate::net::atoll::adapter::host::{Hosts, Mode, Times, Transfer, one_way};
 use crate::net::atoll::{Config, Grid, Network, Parcel, Wiring};
@@ -36,11 +36,9 @@ pub fn megabits(bytes: u32, us: f64) -> f64 {
 
 /// Returns the curve of latencies at the table's clock \[us\], by size.
 pub fn latencies() -> Result<Curve, BadStand> {
-    let mut points = Vec::new();
-    for bits in 3..=20 {
-        points.push((f64::from(1 << bits), latency(TABLE_MHZ, 1 << bits, Mode::Dma)?));
-    }
-    Ok(Curve { name: format!("{TABLE_MHZ} MHz, DMA"), points })
+    let name = format!("{TABLE_MHZ} MHz, DMA");
+    let sizes = (3..=20).map(|bits| 1 << bits);
+    Curve::of(&name, sizes, |bytes| latency(TABLE_MHZ, bytes, Mode::Dma))
 }
 
 /// Returns the bus of a PCI 64/66 host with bursts of a length.

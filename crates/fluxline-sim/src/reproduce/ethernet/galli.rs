@@ -1,9 +1,7 @@
 //! Galli's streams: MTU 1500 and 9000, one and two senders, all sizes of datagrams.
 
-use super::super::fact::Finding;
-use super::super::figure::{Axis, Curve, Figure, Point, points};
 use super::super::pair::BadStand;
-use super::facts;
+use super::super::set::{Curve, Run};
 use crate::Duration;
 use crate::net::ethernet::host::bench::{Bench, Cable, Length, Shares, Stream, Streamed};
 use crate::net::ethernet::host::{Config, preset};
@@ -27,20 +25,9 @@ pub struct Stand {
     pub senders: u32,
 }
 
-/// The results.
-pub struct Streams {
-    /// The figures.
-    pub figures: Vec<Figure>,
-    /// The facts with the model's numbers.
-    pub findings: Vec<Finding>,
-}
-
 impl Stand {
     /// Streams datagrams with the preset of the sender.
-    ///
-    /// # Errors
-    /// [`BadStand`]: the preset is invalid (a defect).
-    pub fn stream(self, bytes: u32) -> Result<Streamed, BadStand> {
+    fn stream(self, bytes: u32) -> Result<Streamed, BadStand> {
         self.stream_from(preset::galli(self.senders), bytes)
     }
 
@@ -94,63 +81,35 @@ fn steps(stand: Stand) -> Result<f64, BadStand> {
 }
 
 /// Runs all streams.
-///
-/// # Errors
-/// [`BadStand`]: the preset is invalid (a defect).
-pub fn run() -> Result<Streams, BadStand> {
+pub fn run(run: &mut Run) -> Result<(), BadStand> {
     let [one_1500, _, one_9000, two_9000] = STANDS;
     let short = one_1500.stream(LONGEST_1500)?;
     let long = one_9000.stream(LONGEST_9000)?;
     let two = two_9000.stream(LONGEST_9000)?;
     let receiver = two.receiver.iter().map(Shares::total).fold(0.0, f64::max);
-    let findings = vec![
-        facts::RATE_1500.model(short.gigabits_per_s()),
-        facts::KILOHERTZ_1500.model(short.kilohertz()),
-        facts::SYSTEM_1500.model(100.0 * short.sender[1].system),
-        facts::BOTTLENECK_1500.model(bottleneck(&short)),
-        facts::RATE_9000.model(long.gigabits_per_s()),
-        facts::BOTTLENECK_9000.model(bottleneck(&long)),
-        facts::SOFTIRQ_9000.model(100.0 * long.receiver[0].softirq),
-        facts::SYSTEM_9000.model(100.0 * long.receiver[1].system),
-        facts::SATURATED.model(100.0 * two.cable.min(1.0)),
-        facts::RECEIVER_FREE.model(100.0 * receiver),
-        facts::STEPS.model(steps(two_9000)?),
-    ];
+    run.numbers.extend([
+        ("galli-1500-rate", short.gigabits_per_s()),
+        ("galli-1500-khz", short.kilohertz()),
+        ("galli-1500-system", 100.0 * short.sender[1].system),
+        ("galli-1500-bottleneck", bottleneck(&short)),
+        ("galli-9000-rate", long.gigabits_per_s()),
+        ("galli-9000-bottleneck", bottleneck(&long)),
+        ("galli-9000-softirq", 100.0 * long.receiver[0].softirq),
+        ("galli-9000-system", 100.0 * long.receiver[1].system),
+        ("galli-two-cable", 100.0 * two.cable.min(1.0)),
+        ("galli-two-receiver", 100.0 * receiver),
+        ("galli-steps", steps(two_9000)?),
+    ]);
     let scans = STANDS.map(|stand| stand.scan().map(|scan| (stand, scan)));
     let scans: Vec<(Stand, Vec<Streamed>)> = scans.into_iter().collect::<Result<_, _>>()?;
-    Ok(Streams { figures: figures(&scans), findings })
-}
-
-fn figures(scans: &[(Stand, Vec<Streamed>)]) -> Vec<Figure> {
     let curves = |value: Value| -> Vec<Curve> {
-        scans.iter().map(|(stand, scan)| curve(stand.name(), scan, value)).collect()
+        scans.iter().map(|(stand, scan)| curve(&stand.name(), scan, value)).collect()
     };
-    let rates = points([(LONGEST_1500, &facts::RATE_1500), (LONGEST_9000, &facts::RATE_9000)]);
-    let kilohertz = points([(LONGEST_1500, &facts::KILOHERTZ_1500)]);
-    let axis = |label, unit| Axis { label, unit, log: false };
-    let rate = axis("throughput", "Gb/s");
-    let mut all = vec![
-        figure("galli-rate", "Received payload", rate, curves(Streamed::gigabits_per_s), rates),
-        figure(
-            "galli-khz",
-            "Received datagrams",
-            axis("datagrams", "kHz"),
-            curves(Streamed::kilohertz),
-            kilohertz,
-        ),
-    ];
-    for (stand, scan) in scans.iter().filter(|(stand, _)| stand.mtu == 9000) {
-        let (id, title) = match stand.senders {
-            1 => ("galli-cpu-1", "Cores, MTU 9000, 1 sender; kinds of a core on top of each other"),
-            _ => {
-                ("galli-cpu-2", "Cores, MTU 9000, 2 senders; kinds of a core on top of each other")
-            }
-        };
-        let known = points([(LONGEST_9000, &facts::SYSTEM_9000)]);
-        let known = if stand.senders == 1 { known } else { Vec::new() };
-        all.push(figure(id, title, axis("busy", "%"), cores(scan), known));
-    }
-    all
+    run.figures.push(("galli-rate", curves(Streamed::gigabits_per_s)));
+    run.figures.push(("galli-khz", curves(Streamed::kilohertz)));
+    run.figures.push(("galli-cpu-1", cores(&scans[2].1)));
+    run.figures.push(("galli-cpu-2", cores(&scans[3].1)));
+    Ok(())
 }
 
 /// Returns the kinds of each core on top of each other.
@@ -164,26 +123,11 @@ fn cores(scan: &[Streamed]) -> Vec<Curve> {
         ("receiver's card: + softirq", |of| of.receiver[0].total()),
         ("receiver's process: user + system", |of| of.receiver[1].total()),
     ];
-    let percent = |(name, share): (&str, Value)| {
-        let mut curve = curve(name.to_string(), scan, share);
-        curve.points.iter_mut().for_each(|point| point.1 *= 100.0);
-        curve
-    };
+    let percent = |(name, share): (&str, Value)| curve(name, scan, share).map(|_, y| 100.0 * y);
     stacked.map(percent).to_vec()
 }
 
-fn curve(name: String, scan: &[Streamed], value: impl Fn(&Streamed) -> f64) -> Curve {
+fn curve(name: &str, scan: &[Streamed], value: impl Fn(&Streamed) -> f64) -> Curve {
     let points = scan.iter().map(|of| (f64::from(of.bytes), value(of))).collect();
-    Curve { name, points }
-}
-
-fn figure(
-    id: &'static str,
-    title: &'static str,
-    y: Axis,
-    curves: Vec<Curve>,
-    points: Vec<Point>,
-) -> Figure {
-    let x = Axis { label: "payload of a datagram", unit: "B", log: false };
-    Figure { id, title, x, y, curves, points }
+    Curve { name: name.to_string(), points }
 }

@@ -1,9 +1,7 @@
 //! Li's round trips: a request of x bytes and a short answer, fitted by a line.
 
-use super::super::fact::Finding;
-use super::super::figure::{Axis, Curve, Figure, time_axis};
 use super::super::pair::BadStand;
-use super::facts;
+use super::super::set::{Curve, Run};
 use crate::Duration;
 use crate::host::config;
 use crate::net::ethernet::host::bench::{Bench, Cable, Length, Stream};
@@ -14,14 +12,6 @@ const SIZES: [u32; 13] = [1, 64, 128, 256, 384, 512, 640, 768, 896, 1024, 1152, 
 /// The answer \[byte\].
 const ANSWER: u32 = 1;
 const GIGABIT: u64 = 1_000_000_000;
-
-/// The results.
-pub struct Trips {
-    /// The figures.
-    pub figures: Vec<Figure>,
-    /// The facts with the model's numbers.
-    pub findings: Vec<Finding>,
-}
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,13 +32,8 @@ fn trips(name: &str, bits_per_s: u64, host: Config) -> Result<Curve, BadStand> {
 
 /// Fits a line by least squares.
 fn fit(curve: &Curve) -> Line {
-    let count = curve.points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| curve.points.iter().map(of).sum::<f64>() / count;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    let covariance: f64 = curve.points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
-    let variance: f64 = curve.points.iter().map(|point| (point.0 - x).powi(2)).sum();
-    let slope = covariance / variance;
-    Line { intercept_us: y - slope * x, slope_ns: 1e3 * slope }
+    let (intercept_us, slope) = curve.line();
+    Line { intercept_us, slope_ns: 1e3 * slope }
 }
 
 /// Returns the gradient of a machine whose bursts have no overhead, over the equation.
@@ -65,7 +50,7 @@ fn gradient() -> Result<f64, BadStand> {
 }
 
 /// Returns the time that coalescing adds to each direction of a round trip \[us\].
-pub(super) fn added_us(receive: Coalescing) -> Result<f64, BadStand> {
+fn added_us(receive: Coalescing) -> Result<f64, BadStand> {
     let round_trip = |receive| -> Result<Duration, BadStand> {
         let host = preset::galli(1);
         let host = Config { card: Card { receive, ..host.card }, ..host };
@@ -87,35 +72,25 @@ fn jumbo_gigabits_per_s() -> Result<f64, BadStand> {
 }
 
 /// Runs all round trips.
-///
-/// # Errors
-/// [`BadStand`]: a preset is invalid (a defect).
-pub fn run() -> Result<Trips, BadStand> {
+pub fn run(run: &mut Run) -> Result<(), BadStand> {
     let ten = trips("PRO/10GbE LR, PCI-X 133", 10 * GIGABIT, preset::li_ten_gigabit())?;
     let sys = trips("SysKonnect 1 Gb/s", GIGABIT, preset::li_syskonnect())?;
     let intel = trips("Intel 1 Gb/s, coalescing on", GIGABIT, preset::li_gigabit())?;
     let [of_ten, of_sys, of_intel] = [&ten, &sys, &intel].map(fit);
     let time = Duration::from_us(25);
-    let findings = vec![
-        facts::TEN_INTERCEPT.model(of_ten.intercept_us),
-        facts::TEN_SLOPE.model(of_ten.slope_ns),
-        facts::SYS_INTERCEPT.model(of_sys.intercept_us),
-        facts::SYS_SLOPE.model(of_sys.slope_ns),
-        facts::INTEL_INTERCEPT.model(of_intel.intercept_us),
-        facts::INTEL_SLOPE.model(of_intel.slope_ns),
-        facts::GRADIENT.model(gradient()?),
-        facts::DELAY.model(added_us(Coalescing::Delay { time, events: 0 })?),
-        facts::THROTTLE.model(added_us(Coalescing::Throttle { gap: time })?),
-        facts::END_TO_END.model(ten.at(1) / 2.0),
-        facts::FOUR_GIGABITS.model(jumbo_gigabits_per_s()?),
-    ];
-    let figure = Figure {
-        id: "li-round-trips",
-        title: "Round trip of a request and a short answer",
-        x: Axis { label: "request", unit: "B", log: false },
-        y: time_axis(false),
-        curves: vec![ten, sys, intel],
-        points: Vec::new(),
-    };
-    Ok(Trips { figures: vec![figure], findings })
+    run.numbers.extend([
+        ("li-10g-intercept", of_ten.intercept_us),
+        ("li-10g-slope", of_ten.slope_ns),
+        ("li-sk-intercept", of_sys.intercept_us),
+        ("li-sk-slope", of_sys.slope_ns),
+        ("li-1g-intercept", of_intel.intercept_us),
+        ("li-1g-slope", of_intel.slope_ns),
+        ("li-gradient", gradient()?),
+        ("li-delay", added_us(Coalescing::Delay { time, events: 0 })?),
+        ("throttle", added_us(Coalescing::Throttle { gap: time })?),
+        ("hurwitz-latency", ten.at(1) / 2.0),
+        ("hurwitz-rate", jumbo_gigabits_per_s()?),
+    ]);
+    run.figures.push(("li-round-trips", vec![ten, sys, intel]));
+    Ok(())
 }

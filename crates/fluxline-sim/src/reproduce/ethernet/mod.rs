@@ -1,81 +1,91 @@
 //! Ethernet hosts: Galli's streams at 10 Gb/s, and Li's round trips.
 
-mod facts;
-pub mod galli;
-pub mod li;
-mod origins;
+mod galli;
+mod li;
 mod trials;
 
+use super::page::time;
 use super::pair::BadStand;
-use super::set::{Gap, Run, Set, Source};
+use super::set::{Facts, Run};
+use crate::Duration;
+use crate::net::ethernet::host::{BusConfig, Coalescing, Config, Costs, Driver, preset};
 
-/// The published experiments with Ethernet hosts.
-pub const SET: Set = Set {
-    name: "ethernet",
-    title: "PCs with UDP on 1 and 10 Gb/s Ethernet",
-    sources: &SOURCES,
-    gaps: &GAPS,
-    run,
-};
+/// Runs all models.
+pub(super) fn run(_: &Facts) -> Result<Run, BadStand> {
+    let mut run = Run { trials: trials::all()?, ..Run::default() };
+    galli::run(&mut run)?;
+    li::run(&mut run)?;
+    Ok(run)
+}
 
-const SOURCES: [Source; 3] = [
-    Source {
-        name: "Galli",
-        title: "Galli: FPGA to PC over UDP on 10-Gigabit Ethernet, TeraDAQ, 2010",
-    },
-    Source {
-        name: "Li",
-        title: "Li: PhD thesis, University College London, appendix A and pages 278 to 285",
-    },
-    Source {
-        name: "Hurwitz and Feng",
-        title: "Hurwitz, Feng: Initial end-to-end performance evaluation of 10-Gigabit Ethernet, \
-                Hot Interconnects 2003 (abstract)",
-    },
-];
+/// Returns the value of a parameter.
+pub(super) fn value(model: &str, name: &str) -> Option<String> {
+    let is_galli = model == "Galli's PCs";
+    let host = if is_galli { preset::galli(1) } else { preset::li_ten_gigabit() };
+    cost(&host.costs, name).or_else(|| if is_galli { galli(&host, name) } else { li(&host, name) })
+}
 
-const GAPS: [Gap; 6] = [
-    Gap {
-        source: "Galli",
-        statement: "440 kHz is the maximum datagram rate",
-        reason: "at which size is not stated. Assumed: at 1,472 B, where 4.8 Gb/s are 408 kHz. \
-                 Then the model sends small datagrams at 720 kHz: see the readings of 440 kHz",
-    },
-    Gap {
-        source: "Galli",
-        statement: "the loss rate of datagrams",
-        reason: "measured, but no number is given",
-    },
-    Gap {
-        source: "Galli",
-        statement: "PCI-E frames",
-        reason: "their size is not stated. Assumed: read requests of 4 KiB, the largest of the \
-                 standard, because a packet of 9,000 B has 3",
-    },
-    Gap {
-        source: "Li",
-        statement: "the sizes of the requests behind the fits",
-        reason: "not stated. Assumed: 1 to 1,472 B, one frame, least squares",
-    },
-    Gap {
-        source: "Li",
-        statement: "the bursts of the cards on PCI",
-        reason: "not stated. Assumed: 512 B as Myrinet's cards on such buses, for both 1 Gb/s \
-                 cards, although the fits differ by 3 ns/B",
-    },
-    Gap {
-        source: "Hurwitz and Feng",
-        statement: "the protocol and frames of 4 Gb/s",
-        reason: "TCP; the model sends UDP with an MTU of 9000",
-    },
-];
+fn cost(costs: &Costs, name: &str) -> Option<String> {
+    let byte = |span: Duration| Some(format!("{} ps/B", span.as_ps()));
+    let span = match name {
+        "program around a call" => costs.user,
+        "call to send" => costs.send_call,
+        "further fragment" => costs.send_frame,
+        "call to receive" => costs.receive_call,
+        "wake-up of a process" => costs.wake,
+        "interrupt" => costs.interrupt,
+        "start of a softirq" => costs.softirq,
+        "received frame" => costs.receive_frame,
+        "frame into the backlog" => costs.backlog_frame,
+        "freeing of a sent frame" => costs.clean_frame,
+        "copy to send" | "copy at each end" => return byte(costs.send_byte),
+        "copy to receive" => return byte(costs.receive_byte),
+        "pages of a received frame" => return byte(costs.receive_frame_byte),
+        _ => return None,
+    };
+    Some(time(span))
+}
 
-fn run() -> Result<Run, BadStand> {
-    let streams = galli::run()?;
-    let trips = li::run()?;
-    let mut findings = streams.findings;
-    findings.extend(trips.findings);
-    let mut figures = streams.figures;
-    figures.extend(trips.figures);
-    Ok(Run { figures, findings, parameters: origins::parameters(), trials: trials::all()? })
+fn coalescing(of: Coalescing) -> String {
+    match of {
+        Coalescing::Off => "off".to_string(),
+        Coalescing::Delay { time: span, .. } => format!("delay of {}", time(span)),
+        Coalescing::Throttle { gap } => format!("gap of {}", time(gap)),
+    }
+}
+
+fn galli(host: &Config, name: &str) -> Option<String> {
+    let Config { buffers, cores, card, .. } = host;
+    let BusConfig::Pcie(bus) = card.bus else { return None };
+    let bytes = |bytes: u64| format!("{bytes} B");
+    Some(match name {
+        "cores" => format!("core {} for the card, one for each process", cores.interrupts),
+        "send buffer" => bytes(buffers.send_bytes),
+        "receive buffer" => bytes(buffers.receive_bytes),
+        "driver queue" => format!("{} frames", buffers.queue_frames),
+        "PCI Express x8" => format!("{} GB/s", bus.bytes_per_s as f64 / 1e9),
+        "overhead of a TLP" => format!("{} B", bus.overhead_bytes),
+        "data of a TLP" => format!("{} and {} B", bus.payload_bytes, bus.completion_bytes),
+        "read request" => format!("{} B", bus.request_bytes),
+        "outstanding requests" => bus.requests.to_string(),
+        "latency of a read" => time(bus.latency),
+        "slots of the rings" => format!("{} and {}", card.transmit_slots, card.receive_slots),
+        "buffer of the card" => format!("{} B", card.receive_bytes),
+        "delay of the card" => time(card.delay),
+        "coalescing" => coalescing(card.receive),
+        _ => return None,
+    })
+}
+
+fn li(host: &Config, name: &str) -> Option<String> {
+    Some(match name {
+        "backlog" => match host.driver {
+            Driver::Poll => "none".to_string(),
+            Driver::Backlog { frames } => format!("{frames} frames"),
+        },
+        "delay of each card" => time(host.card.delay),
+        "coalescing, 10 Gb/s and SysKonnect" => coalescing(host.card.receive),
+        "coalescing, Intel 1 Gb/s" => coalescing(preset::li_gigabit().card.receive),
+        _ => return None,
+    })
 }

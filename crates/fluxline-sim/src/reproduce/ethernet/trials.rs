@@ -1,18 +1,16 @@
 //! Variants of the hosts where the sources do not decide.
 
 use super::super::pair::BadStand;
-use super::super::set::Trials;
 use super::galli::{BOUNDARIES, Stand};
 use crate::Duration;
 use crate::net::ethernet::host::{BusConfig, Card, Config, Costs, Pcie, preset};
 
-/// Returns all variants.
-pub fn all() -> Result<Vec<Trials>, BadStand> {
-    Ok(vec![requests()?, readings()?])
-}
+/// The rows of variants.
+type Rows = Vec<Vec<String>>;
 
-fn columns(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_string()).collect()
+/// Returns all variants.
+pub fn all() -> Result<Vec<(&'static str, Rows)>, BadStand> {
+    Ok(vec![("requests", requests()?), ("readings", readings()?)])
 }
 
 fn with_requests(requests: u32) -> Config {
@@ -23,7 +21,7 @@ fn with_requests(requests: u32) -> Config {
 }
 
 /// Compares numbers of outstanding read requests.
-fn requests() -> Result<Trials, BadStand> {
+fn requests() -> Result<Rows, BadStand> {
     let stand = Stand { mtu: 9000, senders: 2 };
     let mut rows = Vec::new();
     for requests in [1, 2, 4] {
@@ -36,18 +34,11 @@ fn requests() -> Result<Trials, BadStand> {
         }
         rows.push(row);
     }
-    Ok(Trials {
-        title: "Read requests that the card keeps outstanding",
-        text: "Two senders, MTU 9000, throughput in Gb/s at and one byte behind the boundaries of \
-               one and two read requests of 4 KiB. The rate has steps only if the card waits for \
-               the answer to each request before the next one.",
-        columns: columns(&["requests", "4054 B", "4055 B", "8150 B", "8151 B"]),
-        rows,
-    })
+    Ok(rows)
 }
 
 /// Compares the two readings of 440 kHz.
-fn readings() -> Result<Trials, BadStand> {
+fn readings() -> Result<Rows, BadStand> {
     let usual = preset::galli(1);
     // 2,273 ns for a small datagram, and 7,400 ns for one of 8,972 B.
     let (call, byte) = (Duration::from_ns(2_220), Duration::from_ps(572));
@@ -67,18 +58,5 @@ fn readings() -> Result<Trials, BadStand> {
         row.push(format!("{:.2}", long.stream_from(sender, 8972)?.gigabits_per_s()));
         rows.push(row);
     }
-    Ok(Trials {
-        title: "Two readings of 440 kHz",
-        text: "A cost for each datagram and one for each byte can meet 440 kHz and 4.8 Gb/s at MTU \
-               1500, and 9.7 Gb/s at MTU 9000, only if 440 kHz is the rate of full frames. Read as \
-               the rate of small datagrams, MTU 1500 reaches less than 4 Gb/s.",
-        columns: columns(&[
-            "440 kHz is the rate",
-            "18 B: kHz",
-            "1472 B: kHz",
-            "1472 B: Gb/s",
-            "8972 B: Gb/s",
-        ]),
-        rows,
-    })
+    Ok(rows)
 }

@@ -1,7 +1,7 @@
 //! The experiments on Myrinet, run on the models of its cards and hosts.
 
-use super::super::figure::Curve;
 use super::super::pair::BadStand;
+use super::super::set::Curve;
 use crate::host::{Bus, Chipset, config, preset};
 use crate::net::atoll::adapter::host::Times;
 use crate::net::myrinet::config::{Card, Fabric};
@@ -81,20 +81,14 @@ pub fn through(switches: u32) -> Result<f64, BadStand> {
 /// Returns the latencies of the hosts of ATOLL's paper \[us\], by size.
 pub fn latencies() -> Result<Curve, BadStand> {
     let (config, call) = (hosts_of_atoll(), call_of_atoll());
-    let mut points = Vec::new();
-    for bits in 3..=20 {
-        points.push((f64::from(1 << bits), latency(&config, call, 1 << bits)?));
-    }
-    Ok(Curve { name: "D card, PCI-X 100".to_string(), points })
+    let sizes = (3..=20).map(|bits| 1 << bits);
+    Curve::of("D card, PCI-X 100", sizes, |bytes| latency(&config, call, bytes))
 }
 
 /// Returns the rates of streams of the E card \[MB/s\], by size.
 pub fn streams() -> Result<Curve, BadStand> {
-    let mut points = Vec::new();
-    for bits in 6..=20 {
-        points.push((f64::from(1 << bits), stream(&e_card(), 1 << bits, Ways::One)?));
-    }
-    Ok(Curve { name: "E card, one way".to_string(), points })
+    let sizes = (6..=20).map(|bits| 1 << bits);
+    Curve::of("E card, one way", sizes, |bytes| stream(&e_card(), bytes, Ways::One))
 }
 
 /// Returns the bus of the host that carries 985 MB/s in both directions together.

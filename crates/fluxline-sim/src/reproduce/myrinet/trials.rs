@@ -1,20 +1,22 @@
 //! Variants where the sources do not decide, and predictions for other hosts and cards.
 
 use super::super::pair::BadStand;
-use super::super::set::Trials;
-use super::facts;
+use super::super::set::Facts;
 use super::model::{self, Bursts};
 use crate::host::{CHIPSETS, preset};
 use crate::net::myrinet::Config;
 use crate::net::myrinet::config::Card;
 use crate::net::myrinet::measure::Ways;
 
+/// The rows of variants.
+type Rows = Vec<Vec<String>>;
+
 /// Runs all variants.
-pub fn all() -> Result<Vec<Trials>, BadStand> {
-    Ok(vec![calls()?, hosts()?, cards()?])
+pub fn all(facts: &Facts) -> Result<Vec<(&'static str, Rows)>, BadStand> {
+    Ok(vec![("calls", calls(facts)?), ("hosts", hosts()?), ("cards", cards()?)])
 }
 
-fn calls() -> Result<Trials, BadStand> {
+fn calls(facts: &Facts) -> Result<Rows, BadStand> {
     let (atoll, gm) = (model::call_of_atoll(), model::call_of_gm());
     let at_133 = model::d_card();
     let variants = [
@@ -25,25 +27,16 @@ fn calls() -> Result<Trials, BadStand> {
     let mut rows = Vec::new();
     for (name, config, call) in variants {
         let mut row = vec![name.to_string()];
-        for (fact, bytes) in facts::LATENCIES.iter().zip(super::super::atoll::SIZES) {
-            let finding = fact.model(model::latency(&config, call, bytes)?);
-            let mark = if finding.holds() { "" } else { " (missed)" };
-            row.push(format!("{:.2}{mark}", finding.model));
+        for bytes in [8, 64, 256, 1024, 8192, 262_144] {
+            let us = model::latency(&config, call, bytes)?;
+            row.push(facts.shown(&format!("myrinet-us-{bytes}"), us));
         }
         rows.push(row);
     }
-    let columns = ["hosts", "8 B, us", "64 B", "256 B", "1 KB", "8 KB", "256 KB"];
-    Ok(Trials {
-        title: "Myrinet: what did a call cost on the hosts of ATOLL's paper?",
-        text: "ATOLL's latency of 8 B fixes the processor time of a call on these hosts. The same \
-               time for GM predicts the Myrinet column. GM's own number, from a faster processor \
-               and a test program of its makers, is far too short for it.",
-        columns: columns.map(str::to_string).to_vec(),
-        rows,
-    })
+    Ok(rows)
 }
 
-fn hosts() -> Result<Trials, BadStand> {
+fn hosts() -> Result<Rows, BadStand> {
     let mut rows = Vec::new();
     for chipset in &CHIPSETS {
         let bus = chipset.bus();
@@ -60,26 +53,10 @@ fn hosts() -> Result<Trials, BadStand> {
             format!("{:.2}", model::latency(&config, model::call_of_gm(), 8)?),
         ]);
     }
-    let columns = [
-        "host",
-        "machine",
-        "out of memory, MB/s",
-        "into memory, MB/s",
-        "mixed, MB/s",
-        "E card one way, MB/s",
-        "both ways, MB/s",
-        "8 B, us",
-    ];
-    Ok(Trials {
-        title: "Myrinet: what do other hosts change?",
-        text: "The overhead of bursts of each host follows from its published rates (behind \
-               \"of\"). The rates and latencies of the E card on it are predictions.",
-        columns: columns.map(str::to_string).to_vec(),
-        rows,
-    })
+    Ok(rows)
 }
 
-fn cards() -> Result<Trials, BadStand> {
+fn cards() -> Result<Rows, BadStand> {
     let pci64c = Config { card: Card::pci64c(), bus: preset::pci_64_66(), ..model::e_card() };
     let mut rows = Vec::new();
     for (name, config) in [
@@ -96,12 +73,5 @@ fn cards() -> Result<Trials, BadStand> {
             format!("{:.0}", model::half(&config)?),
         ]);
     }
-    let columns = ["card", "8 B, us", "one way, MB/s", "both ways, MB/s", "half of the rate at, B"];
-    Ok(Trials {
-        title: "Myrinet: what do other cards of the family change?",
-        text: "Only the clock of the LANai, the ports and the bus differ. The program of the \
-               LANai takes the same cycles on all of them.",
-        columns: columns.map(str::to_string).to_vec(),
-        rows,
-    })
+    Ok(rows)
 }

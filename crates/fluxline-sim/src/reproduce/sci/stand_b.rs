@@ -4,12 +4,10 @@
 //! stream waits for its own response before it can be written again, and n streams need n times 64
 //! B.
 
-use super::super::fact::Finding;
-use super::super::figure::{Curve, Figure, Point, bytes_axis, points, rate_axis, time_axis};
-use super::super::pair::{BadStand, Pair};
-use super::super::wire::link_lc1;
-use super::facts;
+use super::super::pair::{BadStand, Pair, link_lc1};
+use super::super::set::{Curve, Facts, Number, Run};
 use crate::Duration;
+use crate::host::config::Posting;
 use crate::host::{Call, Config, Outcome, Status, preset};
 
 /// Block sizes \[byte\].
@@ -25,7 +23,7 @@ const BLOCKS_MAX: u32 = 8;
 
 /// The wait of the driver behind each group of streams that it has filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+enum Wait {
     /// No wait: only the card waits.
     None,
     /// Until the streams are idle.
@@ -38,16 +36,16 @@ pub enum Wait {
 
 /// A variant of stand B.
 #[derive(Clone, Copy)]
-pub struct Stand {
+struct Stand {
     /// Returns the machine with a number of combined streams.
-    pub config: fn(u32) -> Config,
+    config: fn(u32) -> Config,
     /// The driver's wait.
-    pub wait: Wait,
+    wait: Wait,
 }
 
 impl Stand {
     /// The stand of the figures.
-    pub const PRESET: Stand = Stand { config: preset::test_stand_b, wait: Wait::None };
+    const PRESET: Stand = Stand { config: preset::test_stand_b, wait: Wait::None };
 
     fn pair(self, streams: u32) -> Result<Pair, BadStand> {
         Pair::new(&(self.config)(streams), link_lc1())
@@ -127,7 +125,7 @@ pub fn checked_block(pair: &mut Pair, bytes: u32) -> u32 {
 }
 
 /// The times of blocks \[us\], by streams.
-pub struct Times {
+struct Times {
     one: Curve,
     checked: Curve,
     two: Curve,
@@ -137,40 +135,30 @@ pub struct Times {
     end_to_end_us: f64,
 }
 
-fn curve(name: &str, of: impl Fn(u32) -> Result<f64, BadStand>) -> Result<Curve, BadStand> {
-    let points = SIZES.iter().map(|bytes| Ok((f64::from(*bytes), of(*bytes)?)));
-    Ok(Curve { name: name.to_string(), points: points.collect::<Result<_, BadStand>>()? })
-}
-
 fn rates(times: &Curve) -> Curve {
-    let points = times.points.iter().map(|(bytes, us)| (*bytes, bytes / us)).collect();
-    Curve { name: times.name.clone(), points }
+    times.map(|bytes, us| bytes / us)
 }
 
 impl Times {
     /// Runs a variant of the stand.
-    ///
-    /// # Errors
-    /// [`BadStand`]: the preset cannot be.
-    pub fn of(stand: Stand) -> Result<Times, BadStand> {
+    fn of(stand: Stand) -> Result<Times, BadStand> {
         let mut end_to_end_us = 0.0_f64;
         for streams in [1, 2, 4, 8] {
             let us = stand.end_to_end_us(streams, STREAM_BYTES)?;
             end_to_end_us = end_to_end_us.max(us);
         }
         Ok(Times {
-            one: curve("1 stream", |bytes| stand.block_us(1, bytes))?,
-            checked: curve("1 stream, checked", |bytes| stand.checked_us(1, bytes))?,
-            two: curve("2 streams", |bytes| stand.block_us(2, bytes))?,
-            four: curve("4 streams", |bytes| stand.block_us(4, bytes))?,
-            eight: curve("8 streams", |bytes| stand.block_us(8, bytes))?,
+            one: Curve::of("1 stream", SIZES, |bytes| stand.block_us(1, bytes))?,
+            checked: Curve::of("1 stream, checked", SIZES, |bytes| stand.checked_us(1, bytes))?,
+            two: Curve::of("2 streams", SIZES, |bytes| stand.block_us(2, bytes))?,
+            four: Curve::of("4 streams", SIZES, |bytes| stand.block_us(4, bytes))?,
+            eight: Curve::of("8 streams", SIZES, |bytes| stand.block_us(8, bytes))?,
             end_to_end_us,
         })
     }
 
-    /// Returns the facts with the model's numbers.
-    #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
+    /// Returns the model's numbers for the facts.
+    fn numbers(&self, facts: &Facts) -> Vec<Number> {
         let one = rates(&self.one);
         let from_64 = one.points.iter().filter(|point| point.0 >= 64.0 && point.0 % 64.0 == 0.0);
         let least = from_64.map(|point| point.1).fold(f64::INFINITY, f64::min);
@@ -181,56 +169,122 @@ impl Times {
         let beyond = (two.at(160) / two.at(128)).max(four.at(320) / four.at(256));
         let long = [1024, 4096, 16_384, 65_536].map(|bytes| eight.at(bytes));
         vec![
-            facts::ONE_STREAM.model(one.at(64)),
-            facts::ONE_STREAM_FLAT.model(least / one.most()),
-            facts::CHECKED_LATE.model(rates(&self.checked).first_at(0.99)),
-            facts::SMALL_BLOCKS.model(facts::SMALL_BLOCKS.worst(small(&self.one))),
-            facts::SMALL_CHECKED.model(facts::SMALL_CHECKED.worst(small(&self.checked))),
-            facts::LINEAR.model(linear),
-            facts::PEAK_SIZES.model(facts::PEAK_SIZES.worst(sizes)),
-            facts::PEAKS_STAND.model(beyond),
-            facts::MOST_B.model(eight.most()),
-            facts::SATURATION.model(eight.most() / four.most()),
-            facts::FALL_AT_512.model(eight.at(512)),
-            facts::FALL_ABOVE_512.model(facts::FALL_ABOVE_512.worst(long)),
-            facts::END_TO_END.model(self.end_to_end_us),
+            ("scinet-9-rate", one.at(64)),
+            ("scinet-9-flat", least / one.most()),
+            ("scinet-9-checked", rates(&self.checked).first_at(0.99)),
+            ("scinet-10-small", facts.worst("scinet-10-small", small(&self.one))),
+            ("scinet-10-checked", facts.worst("scinet-10-checked", small(&self.checked))),
+            ("scinet-11-linear", linear),
+            ("scinet-11-sizes", facts.worst("scinet-11-sizes", sizes)),
+            ("scinet-11-peaks", beyond),
+            ("scinet-13-most", eight.most()),
+            ("scinet-13-saturation", eight.most() / four.most()),
+            ("scinet-13-fall-512", eight.at(512)),
+            ("scinet-13-fall-more", facts.worst("scinet-13-fall-more", long)),
+            ("scinet-latency", self.end_to_end_us),
         ]
     }
+}
 
-    /// Returns figures 9 to 16.
-    #[must_use]
-    pub fn figures(self) -> Vec<Figure> {
-        let (one, checked) = (rates(&self.one), rates(&self.checked));
-        let rate = |id, title, curves, points| Figure {
-            id,
-            title,
-            x: bytes_axis(),
-            y: rate_axis(),
-            curves,
-            points,
-        };
-        let time = |id, title, curves, points: Vec<Point>| Figure {
-            id,
-            title,
-            x: bytes_axis(),
-            y: time_axis(true),
-            curves,
-            points,
-        };
-        let fall = points([(512, &facts::FALL_AT_512), (65_536, &facts::FALL_ABOVE_512)]);
-        let small = points([(4, &facts::SMALL_BLOCKS), (4, &facts::SMALL_CHECKED)]);
-        let both = "1 stream, and with error check and retry, stand B";
-        let peak = points([(64, &facts::ONE_STREAM)]);
-        let (two, four, eight) = (rates(&self.two), rates(&self.four), rates(&self.eight));
-        vec![
-            rate("scinet-9", both, vec![one, checked], peak),
-            time("scinet-10", "Time for a block, stand B", vec![self.one, self.checked], small),
-            rate("scinet-11", "2 streams combined, stand B", vec![two], Vec::new()),
-            rate("scinet-12", "4 streams combined, stand B", vec![four], Vec::new()),
-            rate("scinet-13", "8 streams combined, stand B", vec![eight], fall),
-            time("scinet-14", "Time for a block, 2 streams", vec![self.two], Vec::new()),
-            time("scinet-15", "Time for a block, 4 streams", vec![self.four], Vec::new()),
-            time("scinet-16", "Time for a block, 8 streams", vec![self.eight], Vec::new()),
-        ]
+/// Runs stand B.
+pub fn run(facts: &Facts, run: &mut Run) -> Result<(), BadStand> {
+    let times = Times::of(Stand::PRESET)?;
+    run.numbers.extend(times.numbers(facts));
+    let rate = [&times.one, &times.checked, &times.two, &times.four, &times.eight].map(rates);
+    let [one, checked, two, four, eight] = rate;
+    run.figures.extend([
+        ("scinet-9", vec![one, checked]),
+        ("scinet-10", vec![times.one, times.checked]),
+        ("scinet-11", vec![two]),
+        ("scinet-12", vec![four]),
+        ("scinet-13", vec![eight]),
+        ("scinet-14", vec![times.two]),
+        ("scinet-15", vec![times.four]),
+        ("scinet-16", vec![times.eight]),
+    ]);
+    Ok(())
+}
+
+/// A hypothesis about stand B.
+struct Variant {
+    name: &'static str,
+    stand: Stand,
+}
+
+fn with(posting: Posting, streams: u32) -> Config {
+    let mut config = preset::test_stand_b(streams);
+    config.card.posting = posting;
+    config
+}
+
+fn moves(streams: u32) -> Config {
+    with(Posting::Move, streams)
+}
+
+fn moves_until_echo(streams: u32) -> Config {
+    with(Posting::MoveUntilEcho, streams)
+}
+
+/// Moves whose stream is busy as long as 12 MB/s need, because the card is slow.
+fn slow_card(streams: u32) -> Config {
+    let mut config = moves_until_echo(streams);
+    config.card.out_latency = Duration::from_ns(SLOW_CARD_NS);
+    config
+}
+
+/// Chosen for 12 MB/s with 1 stream \[ns\].
+const SLOW_CARD_NS: u64 = 3_000;
+/// Chosen for 12 MB/s with 1 stream \[ns\].
+const DRIVER_NS: u64 = 3_800;
+
+const VARIANTS: [Variant; 7] = [
+    Variant { name: "writes: a stream waits for the answer (the preset)", stand: Stand::PRESET },
+    Variant {
+        name: "moves: a stream is free at once",
+        stand: Stand { config: moves, wait: Wait::None },
+    },
+    Variant {
+        name: "moves: a stream waits for the echo",
+        stand: Stand { config: moves_until_echo, wait: Wait::None },
+    },
+    Variant {
+        name: "the same, and the driver flushes and waits behind each group of streams",
+        stand: Stand { config: moves_until_echo, wait: Wait::Barrier },
+    },
+    Variant {
+        name: "moves: the driver reads a word back behind each group of streams",
+        stand: Stand { config: moves, wait: Wait::ReadBack },
+    },
+    Variant {
+        name: "moves: the driver takes 3.8 us behind each group of streams (chosen for 12 MB/s)",
+        stand: Stand { config: moves, wait: Wait::Time(Duration::from_ns(DRIVER_NS)) },
+    },
+    Variant {
+        name: "moves until the echo: the card takes 3.0 us to the link (chosen for 12 MB/s)",
+        stand: Stand { config: slow_card, wait: Wait::None },
+    },
+];
+
+/// Returns the rows of variants: what waits between two stores into a stream.
+pub fn variants(facts: &Facts) -> Result<Vec<Vec<String>>, BadStand> {
+    let mut rows = Vec::new();
+    for variant in &VARIANTS {
+        let numbers = Times::of(variant.stand)?.numbers(facts);
+        let held = numbers.iter().filter(|number| facts.holds(number)).count();
+        let mut row = vec![variant.name.to_string()];
+        for id in [
+            "scinet-9-rate",
+            "scinet-10-small",
+            "scinet-11-linear",
+            "scinet-13-most",
+            "scinet-13-fall-more",
+            "scinet-latency",
+        ] {
+            let of = numbers.iter().find(|number| number.0 == id).expect("a number of stand B");
+            row.push(facts.shown(id, of.1));
+        }
+        row.push(format!("{held} of {}", numbers.len()));
+        rows.push(row);
     }
+    Ok(rows)
 }

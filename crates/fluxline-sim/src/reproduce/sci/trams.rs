@@ -1,11 +1,8 @@
 //! Trams (TU Chemnitz, 1999): stores against DMA from user level and through the kernel, on two
 //! Pentium IIs with D310 cards.
 
-use super::super::fact::Finding;
-use super::super::figure::{Curve, Figure, bytes_axis, points, rate_axis, time_axis};
-use super::super::pair::{BadStand, Pair};
-use super::super::wire::link_lc2;
-use super::facts;
+use super::super::pair::{BadStand, Pair, link_lc2};
+use super::super::set::{Curve, Facts, Number, Run};
 use crate::host::{Bus, Call, Config, Descriptor, Direction, Level, Notice, Tag, preset};
 use crate::{Duration, Instant};
 
@@ -21,7 +18,7 @@ const CROSSING_MAX: u32 = 2048;
 
 /// A way of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+enum Way {
     /// The processor's stores, then a flush of its write-combining buffers.
     Stores,
     /// The DMA engine, driven from user level.
@@ -52,10 +49,7 @@ fn submit(pair: &mut Pair, way: Way, bytes: u32, notice: Notice) -> Tag {
 }
 
 /// Returns the time of half a ping-pong, from the call to the peer's poll \[us\].
-///
-/// # Errors
-/// [`BadStand`]: the preset cannot be.
-pub fn one_way_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
+fn one_way_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
     message_us(&preset::trams(), way, bytes)
 }
 
@@ -68,10 +62,7 @@ fn message_us(config: &Config, way: Way, bytes: u32) -> Result<f64, BadStand> {
 
 /// Returns the processor time that sending a message takes from a concurrent computation \[us\]:
 /// calls, waiting, and the slow-down while the engine runs.
-///
-/// # Errors
-/// [`BadStand`]: the preset cannot be.
-pub fn cpu_lost_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
+fn cpu_lost_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
     let mut pair = Pair::new(&preset::trams(), link_lc2())?;
     // Longer than any message takes.
     let work = Duration::from_us(50 + u64::from(bytes) / 10);
@@ -81,60 +72,53 @@ pub fn cpu_lost_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
 }
 
 /// Returns the time until the sender knows that its DMA is done \[us\].
-///
-/// # Errors
-/// [`BadStand`]: the preset cannot be.
-pub fn dma_us(way: Way, bytes: u32, notice: Notice) -> Result<f64, BadStand> {
+fn dma_us(way: Way, bytes: u32, notice: Notice) -> Result<f64, BadStand> {
     let mut pair = Pair::new(&preset::trams(), link_lc2())?;
     let tag = submit(&mut pair, way, bytes, notice);
     Ok(pair.wait(tag).0.as_ps() as f64 / 1e6)
 }
 
-fn curve(name: &str, of: impl Fn(u32) -> Result<f64, BadStand>) -> Result<Curve, BadStand> {
-    let points = SIZES.iter().map(|bytes| Ok((f64::from(*bytes), of(*bytes)?)));
-    Ok(Curve { name: name.to_string(), points: points.collect::<Result<_, BadStand>>()? })
-}
-
-/// The results of the machines.
-pub struct Results {
-    /// The figures.
-    pub figures: Vec<Figure>,
-    /// The facts.
-    pub findings: Vec<Finding>,
-}
-
 /// Runs the machines.
-///
-/// # Errors
-/// [`BadStand`]: the preset cannot be.
-pub fn run() -> Result<Results, BadStand> {
-    let mut findings = levels()?;
-    findings.extend(rates(&preset::trams())?);
-    findings.push(facts::BUS_GAP.model(bus_gap(preset::trams().bus)));
-    findings.push(facts::SLOW_DOWN.model(slow_down_percent()?));
-    findings.push(facts::SMALL_CROSSING.model(crossing_bytes(Way::UserDma)?));
-    Ok(Results { figures: vec![latency()?, bandwidth()?, streams()?, cpu_left()?], findings })
+pub fn run(facts: &Facts, run: &mut Run) -> Result<(), BadStand> {
+    run.numbers.extend(levels()?);
+    run.numbers.extend(rates(facts, &preset::trams())?);
+    run.numbers.push(("trams-bus", bus_gap(preset::trams().bus)));
+    run.numbers.push(("trams-slow-down", slow_down_percent()?));
+    run.numbers.push(("trams-crossing", crossing_bytes(Way::UserDma)?));
+    let of = |way: Way, name| Curve::of(name, SIZES, |bytes| one_way_us(way, bytes));
+    let latency = WAYS.map(|(way, name)| of(way, name));
+    let latency = latency.into_iter().collect::<Result<Vec<Curve>, BadStand>>()?;
+    let bandwidth = latency.iter().map(|curve| curve.map(|bytes, us| bytes / us)).collect();
+    let stream = |way| move |bytes| stream_rate(&preset::trams(), way, bytes);
+    let streams = vec![
+        Curve::of("processor's stores", SIZES, stream(Way::Stores))?,
+        Curve::of("DMA, user level", SIZES, stream(Way::UserDma))?,
+    ];
+    run.figures.extend([
+        ("trams-1", latency),
+        ("trams-2", bandwidth),
+        ("trams-3", streams),
+        ("trams-cpu", cpu_left()?),
+    ]);
+    Ok(())
 }
 
 /// Compares messages without data.
-fn levels() -> Result<Vec<Finding>, BadStand> {
+fn levels() -> Result<Vec<Number>, BadStand> {
     let [stores, user, kernel] = WAYS.map(|(way, _)| one_way_us(way, 4));
     let (stores, user, kernel) = (stores?, user?, kernel?);
     let spin = |way| dma_us(way, 4, Notice::Spin);
     let returned = spin(Way::KernelDma)? - spin(Way::UserDma)? - (kernel - user);
     Ok(vec![
-        facts::USER_DMA.model(user),
-        facts::KERNEL_DMA.model(kernel),
-        facts::KERNEL_RETURN.model(returned),
-        facts::STORES_FIRST.model(stores / user),
+        ("trams-user", user),
+        ("trams-kernel", kernel),
+        ("trams-return", returned),
+        ("trams-short", stores / user),
     ])
 }
 
 /// Compares rates.
-///
-/// # Errors
-/// [`BadStand`]: the configuration cannot be.
-pub fn rates(config: &Config) -> Result<Vec<Finding>, BadStand> {
+fn rates(facts: &Facts, config: &Config) -> Result<Vec<Number>, BadStand> {
     let sizes = SIZES.into_iter().filter(|bytes| *bytes >= 64);
     let stores = sizes.map(|bytes| stream_rate(config, Way::Stores, bytes));
     let stores = stores.collect::<Result<Vec<f64>, BadStand>>()?;
@@ -146,9 +130,9 @@ pub fn rates(config: &Config) -> Result<Vec<Finding>, BadStand> {
         least = least.min(100.0 * (time(Way::KernelDma)? / time(Way::UserDma)? - 1.0));
     }
     Ok(vec![
-        facts::STORES.model(facts::STORES.worst(stores)),
-        facts::SCI_REVERSED.model(dma / long),
-        facts::USER_BEATS_KERNEL.model(least),
+        ("trams-stores", facts.worst("trams-stores", stores)),
+        ("trams-reverse", dma / long),
+        ("trams-levels", least),
     ])
 }
 
@@ -162,31 +146,6 @@ fn bus_gap(config: crate::host::config::Bus) -> f64 {
     let stored = bursts.last().unwrap_or(Instant::START);
     let rate = |end: Instant| f64::from(BYTES) / end.since(Instant::START).as_us();
     rate(read) - rate(stored)
-}
-
-fn latency() -> Result<Figure, BadStand> {
-    let curves = WAYS.iter().map(|(way, name)| curve(name, |bytes| one_way_us(*way, bytes)));
-    Ok(Figure {
-        id: "trams-1",
-        title: "Half a ping-pong: stores, DMA from user level, DMA through the kernel",
-        x: bytes_axis(),
-        y: time_axis(true),
-        curves: curves.collect::<Result<_, _>>()?,
-        points: points([(4, &facts::USER_DMA), (4, &facts::KERNEL_DMA)]),
-    })
-}
-
-fn bandwidth() -> Result<Figure, BadStand> {
-    let rate = |way, bytes| Ok(f64::from(bytes) / one_way_us(way, bytes)?);
-    let curves = WAYS.iter().map(|(way, name)| curve(name, |bytes| rate(*way, bytes)));
-    Ok(Figure {
-        id: "trams-2",
-        title: "Ping-pong bandwidth of the three ways",
-        x: bytes_axis(),
-        y: rate_axis(),
-        curves: curves.collect::<Result<_, _>>()?,
-        points: points([(65_536, &facts::STORES)]),
-    })
 }
 
 /// Returns the rate of 64 messages of `bytes` one after the other \[MB/s\].
@@ -214,28 +173,10 @@ fn stream_rate(config: &Config, way: Way, bytes: u32) -> Result<f64, BadStand> {
     Ok(f64::from(bytes) * MESSAGES as f64 / us)
 }
 
-fn streams() -> Result<Figure, BadStand> {
-    let of = |way| move |bytes| stream_rate(&preset::trams(), way, bytes);
-    Ok(Figure {
-        id: "trams-3",
-        title: "Streams of messages: processor's stores, and the engine",
-        x: bytes_axis(),
-        y: rate_axis(),
-        curves: vec![
-            curve("processor's stores", of(Way::Stores))?,
-            curve("DMA, user level", of(Way::UserDma))?,
-        ],
-        points: points([(64, &facts::STORES), (65_536, &facts::STORES)]),
-    })
-}
-
 /// Returns the message size \[byte\] from which a DMA takes less processor time than stores. The
 /// curves have steps (a partial block is several packets), so the last crossing counts. Infinite
 /// without a crossing up to 2 KB.
-///
-/// # Errors
-/// [`BadStand`]: the preset cannot be.
-pub fn crossing_bytes(way: Way) -> Result<f64, BadStand> {
+fn crossing_bytes(way: Way) -> Result<f64, BadStand> {
     let mut bytes = CROSSING_MAX;
     while bytes > 0 && cpu_lost_us(way, bytes)? < cpu_lost_us(Way::Stores, bytes)? {
         bytes -= CROSSING_STEP;
@@ -243,24 +184,19 @@ pub fn crossing_bytes(way: Way) -> Result<f64, BadStand> {
     Ok(if bytes == CROSSING_MAX { f64::INFINITY } else { f64::from(bytes + CROSSING_STEP) })
 }
 
-fn cpu_left() -> Result<Figure, BadStand> {
+fn cpu_left() -> Result<Vec<Curve>, BadStand> {
     let left = |during: Way, way: Way, bytes: u32| {
         Ok((dma_us(during, bytes, Notice::Word)? - cpu_lost_us(way, bytes)?).max(0.0))
     };
     let (user, kernel) = (Way::UserDma, Way::KernelDma);
-    Ok(Figure {
-        id: "trams-cpu",
-        title: "Processor time left over while the message is sent",
-        x: bytes_axis(),
-        y: time_axis(true),
-        curves: vec![
-            curve("stores, while a user-level DMA would run", |b| left(user, Way::Stores, b))?,
-            curve("DMA, user level", |b| left(user, user, b))?,
-            curve("stores, while a kernel DMA would run", |b| left(kernel, Way::Stores, b))?,
-            curve("DMA, kernel", |b| left(kernel, kernel, b))?,
-        ],
-        points: Vec::new(),
-    })
+    let curves = [
+        ("stores, while a user-level DMA would run", user, Way::Stores),
+        ("DMA, user level", user, user),
+        ("stores, while a kernel DMA would run", kernel, Way::Stores),
+        ("DMA, kernel", kernel, kernel),
+    ];
+    let curve = |(name, during, way)| Curve::of(name, SIZES, |bytes| left(during, way, bytes));
+    curves.into_iter().map(curve).collect()
 }
 
 /// Returns the slowdown of a computation beside a DMA \[percent of the speed\].
@@ -271,4 +207,29 @@ fn slow_down_percent() -> Result<f64, BadStand> {
     let begin = pair.complete(Call::Compute(Duration::from_us(10))).0;
     let end = pair.complete(Call::Compute(Duration::from_us(500))).0;
     Ok(100.0 * (1.0 - 500.0 / end.since(begin).as_us()))
+}
+
+/// The engine's own time for a block \[ns\], with the reason for it.
+const ENGINE: [(u64, &str); 4] = [
+    (0, "the bus alone limits the engine"),
+    (280, "75 MB/s: DMA of D310 cards at 70 to 85 MB/s (background)"),
+    (660, "52 MB/s: as far below stores as bus-master reads are above (assumed)"),
+    (850, "the engine of SCINET's card (the preset)"),
+];
+
+/// Returns the rows of variants: how slow the engine of the card is.
+pub fn engines(facts: &Facts) -> Result<Vec<Vec<String>>, BadStand> {
+    let mut rows = Vec::new();
+    for (ns, reason) in ENGINE {
+        let mut config = preset::trams();
+        config.engine.block = Duration::from_ns(ns);
+        let numbers = rates(facts, &config)?;
+        let mut row = vec![format!("{ns} ns"), reason.to_string()];
+        for id in ["trams-reverse", "trams-levels"] {
+            let of = numbers.iter().find(|number| number.0 == id).expect("a rate");
+            row.push(facts.shown(id, of.1));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
 }

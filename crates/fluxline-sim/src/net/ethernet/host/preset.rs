@@ -1,4 +1,4 @@
-//! The hosts of published experiments. [`crate::reproduce::ethernet`] has the origin of each value.
+//! The hosts of published experiments. `published/ethernet.toml` has the origin of each value.
 
 use super::bus::{BusConfig, Pcie};
 use super::coalescing::Coalescing;
