@@ -145,7 +145,7 @@ fn mistakes_in_a_file_are_shown_with_their_line_and_the_nearest_name() {
         (
             "figure = \"one\"",
             "figure = \"on\"",
-            "test.toml:25:17: there is no figure `on`; did you mean `one`?",
+            "test.toml:25:18: there is no figure `on`; did you mean `one`?",
         ),
         ("[2, 3.0]", "[3, 2]", "test.toml:17:13: 3 to 2 is no range; write the least number first"),
         ("[2, 3.0]", "[3]", "test.toml:17:13: `published`"),
