@@ -7,7 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
-cargo build --release --locked --quiet
+# The programs are those of the tests; only a command that says --release builds one more.
+cargo build --workspace --bins --locked --quiet --features fluxline-cli/kafka-tls
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 # cargo takes the workspace by its own path: by another one it would build all crates once more.
@@ -15,7 +16,7 @@ mkdir "$scratch/bin"
 printf '#!/bin/sh\nverb=$1; shift\nexec "%s" "$verb" --manifest-path "%s/Cargo.toml" "$@"\n' \
   "$(command -v cargo)" "$root" >"$scratch/bin/cargo"
 chmod +x "$scratch/bin/cargo"
-export PATH="$scratch/bin:$root/target/release:$PATH" CARGO_TARGET_DIR="$root/target"
+export PATH="$scratch/bin:$root/target/debug:$PATH" CARGO_TARGET_DIR="$root/target"
 python="${FLUXLINE_PYTHON:-$root/target/venv/bin/python}"
 [ -x "$python" ] || python=python3
 

@@ -124,7 +124,7 @@ fn a_port_in_use_is_named_whoever_uses_it() {
     let message = refused(&run(port, &folder), LINK);
     assert_names(&message, &[&port.to_string(), "in use"]);
     running.interrupt();
-    let (code, said) = running.end(Duration::from_secs(10));
+    let (code, said) = running.end();
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -300,7 +300,7 @@ fn a_disk_too_full_even_for_the_ledger_prints_it_all_the_same() {
     let full = std::fs::write(disk.0.join("other"), vec![1; 2 << 20]);
     assert!(full.is_err(), "the disk is small");
     running.interrupt();
-    let (code, said) = running.end(Duration::from_secs(10));
+    let (code, said) = running.end();
     let message = sentence(code, &said, RECORDING);
     assert_names(&message, &["no space left", "run"]);
     drop(std::fs::remove_file(disk.0.join("other")));
@@ -317,7 +317,7 @@ fn ctrl_c_drains_and_closes_the_run() {
     let sized = ["--packets", "400", "--sources", "3", "--rate", "1000", "--payload-bytes", "64"];
     let sent = call_json(&[&["emulate", "counter", "--to", &to], &sized[..]].concat());
     running.interrupt();
-    let (code, said) = running.end(Duration::from_secs(10));
+    let (code, said) = running.end();
     assert_eq!(code, Some(0), "{said}");
     let document = run_document(&folder);
     assert_eq!(document["state"], "finished");
@@ -334,7 +334,7 @@ fn ctrl_c_before_the_first_packet_leaves_a_closed_run() {
     let folder = scratch.path().join("run");
     let (running, _port) = Running::listen(&["--format", "counter", "--folder", text(&folder)]);
     running.interrupt();
-    let (code, said) = running.end(Duration::from_secs(10));
+    let (code, said) = running.end();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(run_document(&folder)["state"], "finished");
     call_json(&["inspect", text(&folder)]);
@@ -357,7 +357,7 @@ fn a_second_ctrl_c_ends_a_run_that_cannot_drain() {
     running.interrupt();
     std::thread::sleep(Duration::from_millis(300));
     running.interrupt(); // fails if the first ended it
-    let (code, said) = running.end(Duration::from_secs(10));
+    let (code, said) = running.end();
     assert_eq!(code, Some(INTERRUPTED), "{said}");
     assert!(!said.contains("panicked"), "{said}");
 }

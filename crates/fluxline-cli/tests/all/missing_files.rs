@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use crate::support::{Running, call, call_json, fluxline, number, refused, text};
 use serde_json::Value;
@@ -99,7 +98,7 @@ fn named_pipe_as_an_events_file_is_refused_at_once() {
     let left = packets_in(&run);
     assert!(Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
     let inspect = Running::spawn(&["inspect", text(&run)]);
-    let (status, errors) = inspect.end(Duration::from_secs(10));
+    let (status, errors) = inspect.end();
     assert_eq!(status, Some(8), "{errors}");
     assert_named(&run, "is a named pipe, not a file", left);
 }

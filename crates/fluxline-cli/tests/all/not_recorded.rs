@@ -3,13 +3,9 @@
 
 use std::net::UdpSocket;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::support::{Running, call, fluxline, refused, run_document, sentence, text};
 use serde_json::Value;
-
-/// The longest that a run may take to end.
-const END_WITHIN: Duration = Duration::from_secs(20);
 
 /// A run that listens, gets these datagrams and is interrupted.
 struct Live {
@@ -34,7 +30,7 @@ fn listen_to(extra: &str, datagrams: &[Vec<u8>]) -> Live {
     }
     running.wait_for_handler();
     running.interrupt();
-    let (status, errors, text) = running.end_with_output(END_WITHIN);
+    let (status, errors, text) = running.end_with_output();
     Live { status, errors, text, document: run_document(&folder) }
 }
 

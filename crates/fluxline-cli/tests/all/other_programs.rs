@@ -2,7 +2,6 @@
 //! how to build it. And the version, which all programs have from one place.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +10,10 @@ use crate::support::{PROGRAM, fluxline};
 /// Copies the program into a folder, where nothing is beside it.
 fn copied(folder: &Path) -> Command {
     let program = folder.join("fluxline");
-    fs::copy(PROGRAM, &program).expect("copied");
+    // By a process: a file that this one has open for writing, and so perhaps a child that another
+    // test starts now, cannot be executed.
+    let status = Command::new("cp").arg(PROGRAM).arg(&program).status();
+    assert!(status.expect("cp starts").success());
     let mut command = Command::new(program);
     command.env("PATH", folder.join("path"));
     command
@@ -41,8 +43,9 @@ fn program_on_the_path_gets_all_arguments_and_its_status_is_ours() {
     let path = folder.path().join("path");
     fs::create_dir(&path).expect("made");
     let script = path.join("fluxline-sim");
-    fs::write(&script, "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n").expect("written");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
+    let write = r#"printf '#!/bin/sh\nprintf "%%s|" "$@"\nexit 7\n' >"$0" && chmod +x "$0""#;
+    let status = Command::new("sh").args(["-c", write]).arg(&script).status();
+    assert!(status.expect("sh starts").success());
     let words = ["--json", "sim", "run", "a file.toml", "--quick", "--help", "--", "-x"];
     let output = copied(folder.path()).args(words).output().expect("it starts");
     assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));

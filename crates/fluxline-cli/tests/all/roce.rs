@@ -1,12 +1,15 @@
 //! Remote writes through the whole program: emulated FPGAs with faults, producers that push, and
 //! what a user gets wrong.
 
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::board::{board, board_when_free, packet};
-use crate::remote::{Killed, PUSH, experiment, finish, frame, start, start_with};
+use crate::remote::{
+    Killed, PUSH, WATCHED, experiment, finish, frame, start, start_with, wait_for_frames,
+};
 use crate::support::{call, call_json, number, refused, text};
 use fluxline_core::fabric::Status;
 use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
@@ -157,7 +160,7 @@ fn frames_are_counted_on_the_live_page_while_the_run_goes_on() {
         if input["frames"].as_u64() == Some(sum(&truth, "frames")) {
             break live;
         }
-        assert!(began.elapsed() < std::time::Duration::from_secs(30), "{live:#}");
+        assert!(began.elapsed() < crate::support::PATIENCE, "{live:#}");
         std::thread::sleep(std::time::Duration::from_millis(100));
     };
     let input = &live["inputs"][0];
@@ -191,7 +194,7 @@ fn frames_that_are_not_right_are_each_in_a_place_of_their_own() {
     let own = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let from = own.local_addr().expect("bound");
-    let (running, to) = start(scratch.path(), &senders(from.port(), 1));
+    let (running, to) = start_with(scratch.path(), &senders(from.port(), 1), &WATCHED);
     let write = |psn: u32, (pair, key, address): (u32, u32, u64), immediate: Option<u32>| {
         let reth = Reth { address, key, bytes: 400 };
         let body = Body::Write(Transport::Unreliable, WritePart::Only(reth, immediate));
@@ -221,7 +224,7 @@ fn frames_that_are_not_right_are_each_in_a_place_of_their_own() {
     let of_stranger = of_stranger.expect("one family");
     let from_stranger = frame(&of_stranger, &write(8, good, None), &[]);
     stranger.send_to(&from_stranger, to).expect("sent");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for_frames(scratch.path(), 12);
     let (document, said) = finish(scratch.path(), running);
     let totals = &document["totals"];
     for (key, count) in [
@@ -259,7 +262,6 @@ fn records_that_producers_push_one_after_the_other_are_recorded_whole() {
     let mut second = board_when_free(0, to);
     second.push(20_000..30_000);
     drop(second);
-    std::thread::sleep(Duration::from_millis(100));
     let (document, said) = finish(scratch.path(), running);
     let totals = &document["totals"];
     assert_eq!((number(totals, "records"), number(totals, "recorded")), (30_000, 30_000), "{said}");
@@ -270,6 +272,8 @@ fn records_that_producers_push_one_after_the_other_are_recorded_whole() {
 
 /// Set for the test binary when it is to be the producer that is killed.
 const PRODUCER_TO: &str = "FLUXLINE_TEST_ROCE_PRODUCER";
+/// The line that it prints after each hundred records.
+const PUSHED: &str = "pushed";
 
 #[test]
 fn a_producer_that_is_killed_leaves_what_it_published_and_is_named() {
@@ -277,19 +281,22 @@ fn a_producer_that_is_killed_leaves_what_it_published_and_is_named() {
         let mut board = board_when_free(0, to.parse().expect("an address"));
         for round in 0.. {
             board.push(round * 100..round * 100 + 100);
+            println!("{PUSHED}");
         }
     }
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    let (running, to) = start(scratch.path(), PUSH);
+    let (mut running, to) = start(scratch.path(), PUSH);
     let this = std::env::current_exe().expect("a path");
     let test = "roce::a_producer_that_is_killed_leaves_what_it_published_and_is_named";
     let mut command = Command::new(this);
-    command.args([test, "--exact"]).env(PRODUCER_TO, to.to_string());
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
-    let child = Killed(child);
-    std::thread::sleep(Duration::from_secs(1));
+    command.args([test, "--exact", "--nocapture"]).env(PRODUCER_TO, to.to_string());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let mut child = Killed(child);
+    let out = BufReader::new(child.0.stdout.take().expect("piped"));
+    let pushed = out.lines().filter(|line| line.as_ref().is_ok_and(|line| line.contains(PUSHED)));
+    assert_eq!(pushed.take(10).count(), 10, "it pushes");
     drop(child);
-    std::thread::sleep(Duration::from_secs(5)); // the peer is gone after 3 s
+    running.wait_for("producer `board` vanished");
     let (document, said) = finish(scratch.path(), running);
     let totals = &document["totals"];
     assert!(said.contains("producer `board` vanished (the peer is gone)"), "{said}");

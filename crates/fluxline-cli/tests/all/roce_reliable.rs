@@ -3,10 +3,10 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::board::{END, packet};
-use crate::remote::{experiment, finish, frame, start};
+use crate::remote::{WATCHED, experiment, finish, frame, start, start_with, wait_for_frames};
 use crate::support::{call, number, refused, text};
 use fluxline::clock;
 use fluxline::roce::endpoint_config;
@@ -191,7 +191,7 @@ struct Hand {
 impl Hand {
     fn new(socket: UdpSocket, to: SocketAddr) -> Hand {
         let from = socket.local_addr().expect("bound");
-        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("possible");
+        socket.set_read_timeout(Some(END)).expect("possible");
         Hand { socket, to, icrc: IcrcContext::new(from, to).expect("one family") }
     }
 
@@ -221,22 +221,22 @@ fn hand(slots: u64) -> (tempfile::TempDir, crate::support::Running, Hand) {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let from = socket.local_addr().expect("bound");
-    let (running, to) = start(scratch.path(), &source(from, slots));
+    let (running, to) = start_with(scratch.path(), &source(from, slots), &WATCHED);
     (scratch, running, Hand::new(socket, to))
 }
 
 #[test]
 fn a_sender_whose_retries_run_out_is_named_and_the_run_goes_on() {
-    let (scratch, running, hand) = hand(64);
+    let (scratch, mut running, hand) = hand(64);
     hand.send(0, KEY, Some(0));
     assert!(matches!(hand.answer(), (0, Syndrome::Ack(_))));
     hand.send(2, KEY, Some(2));
     assert!(matches!(hand.answer(), (1, Syndrome::Nak(_))));
-    std::thread::sleep(Duration::from_millis(3500));
+    running.wait_for("sender `card` was asked to repeat a missing frame");
     // Set up anew, it goes on from its first PSN; the content differs by the immediate.
     for ahead in [0, 1] {
         hand.send(ahead, KEY, Some(100 + ahead));
-        std::thread::sleep(Duration::from_millis(20));
+        wait_for_frames(scratch.path(), 3 + u64::from(ahead));
     }
     let (document, said) = finish(scratch.path(), running);
     let totals = &document["totals"];
@@ -267,7 +267,7 @@ fn wrong_frames_of_a_reliable_sender_are_refused_and_each_is_counted_once() {
     let mut damaged = frame(&hand.icrc, &headers, &[0; 4]);
     damaged[20] ^= 1;
     hand.socket.send_to(&damaged, hand.to).expect("sent");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for_frames(scratch.path(), 6);
     let (document, said) = finish(scratch.path(), running);
     for (key, count) in [
         ("frames", 6),

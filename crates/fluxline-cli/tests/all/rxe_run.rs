@@ -21,7 +21,7 @@ const PAIR: u32 = 0x0004_5002;
 /// Near the end of all PSNs, so that they wrap.
 const FIRST_PSN: u32 = 0x00FF_FF00;
 const SLOT_BYTES: u64 = 1024;
-const END: Duration = Duration::from_secs(60);
+const END: Duration = crate::support::PATIENCE;
 
 /// The device's peer program and a run.
 struct World {
@@ -109,7 +109,7 @@ impl World {
         std::thread::sleep(Duration::from_millis(300));
         let running = self.running.take().expect("it runs");
         running.interrupt();
-        let (code, said) = running.end(END);
+        let (code, said) = running.end();
         let document = run_document(&self.path("run"));
         assert_status_is_true(&document, code);
         assert_eq!(document["closes"], true, "{}", document["laws"]);

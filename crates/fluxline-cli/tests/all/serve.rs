@@ -8,7 +8,7 @@ use crate::support::{
 use serde_json::Value;
 
 /// The longest that a run may take to reach a state or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = crate::support::PATIENCE;
 
 fn state(run: &str) -> Value {
     call_json(&["ctl", "--run", run, "status", "--json"])
@@ -67,7 +67,7 @@ fn a_run_is_controlled_from_another_terminal_and_its_key_file_goes_with_it() {
     let sentence = refused(&call(&["ctl", "--run", run, "start"]), 3);
     assert!(sentence.contains("`start` is refused; it takes `resume` or `stop`"), "{sentence}");
     assert_eq!(tell(&["stop"]), "stopping");
-    let (code, said) = running.end(PATIENCE);
+    let (code, said) = running.end();
     assert!(!said.contains("panicked"), "{said}");
     let document = run_document(&folder);
     assert_status_is_true(&document, code);
@@ -116,9 +116,8 @@ fn run_folders_are_served_until_the_signal_and_a_missing_folder_is_one_sentence(
     call(&["demo", "--seconds", "0.5", "--folder", text(&folder)]);
     let running = Running::spawn(&["serve", text(&runs), "--json"]);
     running.wait_for_handler();
-    std::thread::sleep(Duration::from_millis(500));
     running.interrupt();
-    let (code, errors, output) = running.end_with_output(PATIENCE);
+    let (code, errors, output) = running.end_with_output();
     assert_eq!(code, Some(0), "{errors}");
     let document: Value = serde_json::from_str(&output).expect("JSON");
     assert!(document["page"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")));

@@ -46,12 +46,12 @@ fn attach(node: &mut Shm, key: Key) -> Result<PushProducer, Status> {
     let endpoint = loop {
         match node.connect("builder", Reliability::Reliable) {
             Ok(endpoint) => break endpoint,
-            Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{error}"),
+            Err(error) => assert!(began.elapsed() < crate::support::PATIENCE, "{error}"),
         }
         std::thread::sleep(Duration::from_millis(5));
     };
     loop {
-        assert!(began.elapsed() < Duration::from_secs(20), "nothing came in time");
+        assert!(began.elapsed() < crate::support::PATIENCE, "nothing came in time");
         match node.poll(clock::now()) {
             Some(Completion::Connected { .. }) => {
                 node.import(endpoint, name("ring"), key).expect("connected");
@@ -145,7 +145,7 @@ fn a_run_ends_in_time_although_its_producer_never_pauses() {
     let began = Instant::now();
     let mut number = 0;
     while run.try_wait().expect("waitable").is_none() {
-        assert!(began.elapsed() < Duration::from_secs(20), "the run does not end");
+        assert!(began.elapsed() < crate::support::PATIENCE, "the run does not end");
         for _ in 0..256 {
             match ring.push(&packet(number)) {
                 Ok(()) => number += 1,
@@ -239,7 +239,7 @@ fn a_second_producer_is_refused_and_a_killed_run_ends_the_first() {
     let began = Instant::now();
     let mut number = 1;
     let refused = loop {
-        assert!(began.elapsed() < Duration::from_secs(10), "it hangs");
+        assert!(began.elapsed() < crate::support::PATIENCE, "it hangs");
         match ring.push(&packet(number)) {
             Ok(()) | Err(PushRefused::Full) => number += 1,
             Err(refused) => break refused,

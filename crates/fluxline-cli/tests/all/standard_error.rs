@@ -33,7 +33,7 @@ fn broken(kind: &str) -> Stdio {
 
 fn wait_for(child: &mut Child) -> Option<i32> {
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(15) {
+    while began.elapsed() < crate::support::PATIENCE {
         if let Some(status) = child.try_wait().expect("waitable") {
             return status.code();
         }
@@ -91,7 +91,7 @@ fn feed(port: u16, folder: &Path, scratch: &Path) -> u64 {
     File::open(&capture).expect("there").read_to_end(&mut bytes).expect("readable");
     let began = Instant::now();
     while !folder.join("run.json").exists() {
-        assert!(began.elapsed() < Duration::from_secs(15), "the run does not begin");
+        assert!(began.elapsed() < crate::support::PATIENCE, "the run does not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
     // One packet from the emulator, over the real link.

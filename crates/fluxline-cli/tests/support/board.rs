@@ -24,7 +24,7 @@ pub const RING_BYTES: u64 = 65_536;
 /// The key of the producer's own region.
 const OWN_KEY: Key = Key(0x0C4E_D175);
 /// Whatever is waited for comes within this time.
-pub const END: Duration = Duration::from_secs(20);
+pub const END: Duration = crate::support::PATIENCE;
 
 fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")

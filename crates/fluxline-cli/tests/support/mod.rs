@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// Longest wait for anything: a busy machine is slow, and a test that waits this long has found
+/// that nothing goes on.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The program of the crate whose tests these are.
 pub const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_fluxline-sim") {
     Some(program) => program,
@@ -157,6 +161,14 @@ impl Running {
         running
     }
 
+    /// Waits until it says these words.
+    pub fn wait_for(&mut self, words: &str) {
+        while !self.said.contains(words) {
+            let read = self.errors.read_line(&mut self.said).expect("UTF-8");
+            assert!(read > 0, "it ended before it said `{words}`: {}", self.said);
+        }
+    }
+
     /// Starts a run that listens on a free port of loopback; gives the port too.
     pub fn listen(arguments: &[&str]) -> (Running, u16) {
         let mut all = vec!["run", "--udp", "127.0.0.1:0"];
@@ -176,7 +188,8 @@ impl Running {
     /// Waits until it catches SIGTERM, and so SIGINT before it: `SigCgt` in /proc/PID/status.
     pub fn wait_for_handler(&self) {
         let file = format!("/proc/{}/status", self.child.id());
-        for _ in 0..2000 {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
             let status = std::fs::read_to_string(&file).expect("it runs");
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
             let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -195,14 +208,14 @@ impl Running {
         assert!(status.success(), "{command}");
     }
 
-    /// Waits for its end, at most `limit`; its status and all that it said.
-    pub fn end(self, limit: Duration) -> (Option<i32>, String) {
-        let (status, said, _) = self.end_with_output(limit);
+    /// Waits for its end; its status and all that it said.
+    pub fn end(self) -> (Option<i32>, String) {
+        let (status, said, _) = self.end_with_output();
         (status, said)
     }
 
     /// The same, with what it printed to standard output.
-    pub fn end_with_output(mut self, limit: Duration) -> (Option<i32>, String, String) {
+    pub fn end_with_output(mut self) -> (Option<i32>, String, String) {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("waitable") {
@@ -213,7 +226,7 @@ impl Running {
                 self.output.read_to_string(&mut printed).expect("UTF-8");
                 return (status.code(), said, printed);
             }
-            assert!(began.elapsed() < limit, "it did not end within {limit:?}: {}", self.said);
+            assert!(began.elapsed() < PATIENCE, "it does not end: {}", self.said);
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -5,12 +5,12 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 use fluxline_core::roce::{Headers, IcrcContext};
 use serde_json::Value;
 
-use crate::board::END;
-use crate::support::{Running, assert_status_is_true, run_document, text};
+use crate::support::{PATIENCE, Running, assert_status_is_true, call, run_document, text};
 
 /// The `[source.roce]` keys of a ring that producers push into.
 pub const PUSH: &str = "ring-bytes = 65536\n[source.roce.push]\nkey = 77000077\n";
@@ -40,10 +40,28 @@ pub fn start_with(scratch: &Path, roce: &str, more: &[&str]) -> (Running, Socket
     (running, address)
 }
 
+/// The arguments of a run whose frames are waited for.
+pub const WATCHED: [&str; 2] = ["--serve", "127.0.0.1:0"];
+
+/// Waits until a run that was started as [`WATCHED`] has counted so many frames.
+pub fn wait_for_frames(scratch: &Path, count: u64) {
+    let run = scratch.join("run");
+    let began = Instant::now();
+    loop {
+        let output = call(&["ctl", "--run", text(&run), "status", "--json"]);
+        let live: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        if live["inputs"][0]["frames"].as_u64().is_some_and(|frames| frames >= count) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{count} frames do not come: {live:#}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Ends the run; returns its document and all that it said. The ledger closes whatever happened.
 pub fn finish(scratch: &Path, running: Running) -> (Value, String) {
     running.interrupt();
-    let (code, said) = running.end(END);
+    let (code, said) = running.end();
     let document = run_document(&scratch.join("run"));
     assert_status_is_true(&document, code);
     assert_eq!(document["closes"], true, "{}", document["laws"]);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{fluxline, number, text};
 
 /// The longest wait for anything; far beyond what a loaded machine needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = crate::support::PATIENCE;
 
 /// A scratch folder, and a Python that has pyarrow.
 pub struct Scene {
