@@ -206,6 +206,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
     use crate::builder::position::Position;
@@ -216,6 +217,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
         #[test]
         fn sets_agree_with_a_map_of_sets(
             steps in prop::collection::vec((0_u64..40, 0_u32..300, any::<bool>()), 0..200),

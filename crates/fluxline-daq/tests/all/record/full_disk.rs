@@ -10,7 +10,7 @@ use fluxline_daq::record::{
     WriteMode,
 };
 
-use crate::samples::{event_files, files_of, read_all, small_batches};
+use super::samples::{event_files, files_of, read_all, small_batches};
 
 /// A disk that fills, and then takes only the beginning of a message.
 #[derive(Debug)]

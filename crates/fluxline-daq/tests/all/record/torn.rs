@@ -8,7 +8,7 @@ use fluxline_core::Moment;
 use fluxline_daq::record::{Recorder, RecoverError, RunFolder, recover};
 use serde_json::json;
 
-use crate::samples::{copy_run, event_files, files_of, read_all, record, small_batches};
+use super::samples::{copy_run, event_files, files_of, read_all, record, small_batches};
 
 #[test]
 fn cut_at_every_byte_every_complete_batch_is_read() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fluxline_packet::Description;
 
-const MANUAL: &str = include_str!("../../../docs/packet-descriptions.md");
+const MANUAL: &str = include_str!("../../../../docs/packet-descriptions.md");
 
 fn load(text: &str) -> Result<Description, String> {
     Description::load("my-board.toml", text, &BTreeMap::new()).map_err(|error| error.to_string())

@@ -1,7 +1,6 @@
 //! Acquisitions within one process: two at once share nothing, and an error leaves nothing behind.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::record::RunReader;
@@ -9,8 +8,7 @@ use fluxline_run::{
     Acquisition, Command, Delays, Error, Live, Options, Report, RunState, Stop, Verdict, Watcher,
 };
 
-/// The longest wait for a running acquisition.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::wait_for;
 
 fn boards(name: &str, runs: &Path, packets: u64) -> Experiment {
     let text = format!(
@@ -23,11 +21,7 @@ fn boards(name: &str, runs: &Path, packets: u64) -> Experiment {
 }
 
 fn wait_for_events(acquisition: &Acquisition, events: u64) {
-    let began = Instant::now();
-    while acquisition.stats().events < events {
-        assert!(began.elapsed() < PATIENCE, "{:?}", acquisition.stats());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("events", || (acquisition.stats().events >= events).then_some(()));
 }
 
 fn assert_complete(report: &Report, name: &str) {
@@ -126,24 +120,12 @@ fn an_acquisition_that_is_dropped_stops() {
         let report = reader.report();
         report.unfinished_files.is_empty() && report.events > 0
     };
-    let began = Instant::now();
-    while !is_whole() {
-        assert!(began.elapsed() < PATIENCE, "its files get their end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("its files get their end", || is_whole().then_some(()));
 }
 
 /// Waits until the watcher's ledger passes the test.
-fn wait_for(watcher: &Watcher, passes: impl Fn(&Live) -> bool) -> Live {
-    let began = Instant::now();
-    loop {
-        let live = watcher.live();
-        if passes(&live) {
-            return live;
-        }
-        assert!(began.elapsed() < PATIENCE, "{live:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn wait_until(watcher: &Watcher, passes: impl Fn(&Live) -> bool) -> Live {
+    wait_for("a live ledger", || Some(watcher.live()).filter(&passes))
 }
 
 #[test]
@@ -155,18 +137,18 @@ fn an_armed_or_paused_run_builds_and_counts_but_records_only_while_it_runs() {
     let watcher = run.watcher();
     let counted = |live: &Live| live.ledger.source_totals().not_recorded;
     let recorded = |live: &Live| live.ledger.source_totals().recorded;
-    let armed = wait_for(&watcher, |live| counted(live) > 200);
+    let armed = wait_until(&watcher, |live| counted(live) > 200);
     assert_eq!((armed.state, recorded(&armed)), (RunState::Armed, 0));
     let command = |command| {
         let now = fluxline::clock::now();
         watcher.control().command(command, now).expect("allowed")
     };
     assert_eq!(command(Command::Start), RunState::Running);
-    wait_for(&watcher, |live| recorded(live) > 400);
+    wait_until(&watcher, |live| recorded(live) > 400);
     assert_eq!(command(Command::Pause), RunState::Paused);
-    let paused = wait_for(&watcher, |live| counted(live) > counted(&armed) + 400);
+    let paused = wait_until(&watcher, |live| counted(live) > counted(&armed) + 400);
     assert_eq!(command(Command::Resume), RunState::Running);
-    wait_for(&watcher, |live| recorded(live) > recorded(&paused) + 400);
+    wait_until(&watcher, |live| recorded(live) > recorded(&paused) + 400);
     watcher.control().remark("beam is back", fluxline::clock::now()).expect("kept");
     watcher.control().set_shot(4711);
     assert_eq!(command(Command::Stop), RunState::Stopping);
@@ -193,7 +175,7 @@ fn a_watcher_sees_the_ledger_delays_and_packets_and_at_the_end_nothing_in_flight
     let folder = tempfile::tempdir().expect("a folder");
     let run = fluxline_run::start(boards("watched", folder.path(), 0)).expect("started");
     let watcher = run.watcher();
-    let live = wait_for(&watcher, |live| live.packets.len() == 4 && live.delays.events > 10);
+    let live = wait_until(&watcher, |live| live.packets.len() == 4 && live.delays.events > 10);
     assert_eq!(live.ledger.sources.len(), 4);
     assert_eq!(live.ledger.inputs[0].name, "boards");
     assert!(live.ledger.sources.iter().all(|source| !source.label.is_empty()));

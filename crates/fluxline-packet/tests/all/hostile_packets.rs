@@ -9,6 +9,7 @@ use fluxline_packet::decode::Value;
 use fluxline_packet::layout::Origin;
 use fluxline_packet::{Description, Part};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn shipped() -> Vec<Description> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../formats");
@@ -71,8 +72,9 @@ fn survives(format: &Description, bytes: &[u8]) -> bool {
 }
 
 fn config(cases: u32) -> ProptestConfig {
+    let rng_seed = RngSeed::Fixed(1);
     // A failing seed is printed; it becomes a named test rather than a file of seeds.
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

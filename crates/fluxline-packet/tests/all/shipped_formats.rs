@@ -8,8 +8,7 @@ use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_packet::shipped::{names, shipped};
 use fluxline_packet::{Description, Parsed, Reject, RejectReason};
 
-mod hand_written;
-use hand_written::{all, bytes_of};
+use crate::hand_written::{all, bytes_of};
 
 fn load(name: &str) -> Description {
     let text = shipped(name).unwrap_or_else(|| panic!("no format {name}"));

@@ -11,7 +11,7 @@ use fluxline_daq::event::{EventBatch, PacketRow};
 use fluxline_daq::record::typed::{Selection, TableKind, TypedError, TypedRun};
 use fluxline_daq::record::{Join, RunFolder};
 
-use crate::samples::{begin_run_of_boards, complete_event};
+use super::samples::{begin_run_of_boards, complete_event};
 
 /// A header with a field called `time`, a list, an optional word, and records of 4 bytes.
 pub const FORMAT: &str = r#"

@@ -22,7 +22,7 @@ use fluxline_packet::layout::{Fragment, PacketType};
 use generator::{Dice, description};
 
 /// Descriptions per test run; `CASES` in the environment sets another number, `SEED` one of them.
-const CASES: u64 = 1500;
+const CASES: u64 = 500;
 /// Counters with fewer values show no loss together with reordering.
 const MIXED_VALUES_MIN: u64 = 256;
 /// Counters up to this many values are brought to wrap in each case, larger ones in few.

@@ -4,11 +4,14 @@ use fluxline_core::Moment;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Recorder, RunFolder, WriteFault};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
-use crate::samples::{any_batch, event_files, files_of, read_all, record, small_batches};
+use super::samples::{any_batch, event_files, files_of, read_all, record, small_batches};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        cases: 64, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_batches_come_back_as_they_were(

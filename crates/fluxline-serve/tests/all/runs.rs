@@ -1,10 +1,7 @@
 //! A folder of runs on a page: finished, damaged and growing ones, read back over HTTP.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_daq::experiment::Experiment;
@@ -12,41 +9,7 @@ use fluxline_run::{Acquisition, Options};
 use fluxline_serve::{Listening, Server, ServerConfig};
 use serde_json::Value;
 
-/// The longest wait for a run to be read.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Answer {
-    status: u16,
-    text: String,
-    body: Value,
-}
-
-fn get(server: &Server, path: &str) -> Answer {
-    let address = server.address();
-    let address = address.trim_start_matches("http://").trim_end_matches('/');
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a valid time");
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).expect("sent");
-    let mut text = String::new();
-    let _ = stream.read_to_string(&mut text);
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    let json = serde_json::from_str(body).unwrap_or(Value::Null);
-    Answer { status, text: body.to_owned(), body: json }
-}
-
-fn wait_for(server: &Server, path: &str, passes: impl Fn(&Value) -> bool) -> Value {
-    let began = Instant::now();
-    loop {
-        let answer = get(server, path);
-        if answer.status == 200 && passes(&answer.body) {
-            return answer.body;
-        }
-        assert!(began.elapsed() < PATIENCE, "{path}: {}", answer.text);
-        std::thread::sleep(Duration::from_millis(30));
-    }
-}
+use crate::support::{get, wait_for};
 
 fn serve(runs: &Path) -> Server {
     let listen = Some("127.0.0.1:0".parse().expect("an address"));
@@ -70,7 +33,7 @@ fn a_finished_run_is_listed_and_shows_its_ledger_events_packets_and_traces() {
     let folder = tempfile::tempdir().expect("a folder");
     let report = start(folder.path(), 2_000).wait().expect("ended");
     let server = serve(folder.path());
-    let list = get(&server, "/api/runs").body;
+    let list = get(&server, "/api/runs").json();
     let run = &list["runs"][0];
     assert_eq!((run["id"].as_str(), run["state"].as_str()), (Some("0000"), Some("finished")));
     let state =
@@ -92,13 +55,13 @@ fn all_events_are_there_once(server: &Server, state: &Value) {
     while let Some(next) = from {
         let count = 1 + random.below(400);
         let answer = get(server, &format!("/api/runs/0000/events?from={next}&count={count}"));
-        for event in answer.body["events"].as_array().expect("events") {
+        for event in answer.json()["events"].as_array().expect("events") {
             numbers.push(event["number"].as_u64().expect("a number"));
             let whole = event["status"] == "complete";
             incomplete += u64::from(!whole);
             assert_eq!(whole, event["missing"] == "", "{event}");
         }
-        from = answer.body["next"].as_u64();
+        from = answer.json()["next"].as_u64();
     }
     let built = state["events"]["built"].as_u64().expect("a count");
     assert_eq!(numbers, (0..built).collect::<Vec<_>>());
@@ -107,31 +70,31 @@ fn all_events_are_there_once(server: &Server, state: &Value) {
     while let Some(next) = from {
         let path = format!("/api/runs/0000/events?only=incomplete&from={next}&count=7");
         let answer = get(server, &path);
-        listed += answer.body["events"].as_array().expect("events").len() as u64;
-        from = answer.body["next"].as_u64();
+        listed += answer.json()["events"].as_array().expect("events").len() as u64;
+        from = answer.json()["next"].as_u64();
     }
     assert_eq!(listed, incomplete);
 }
 
 fn every_packet_is_decoded(server: &Server) {
-    let event = get(server, "/api/runs/0000/event?number=17").body;
+    let event = get(server, "/api/runs/0000/event?number=17").json();
     let count = event["packets"].as_array().expect("packets").len();
     assert!((1..=3).contains(&count), "{event}");
     for packet in 0..count {
         let path = format!("/api/runs/0000/event?number=17&packet={packet}");
-        let decoded = get(server, &path).body;
+        let decoded = get(server, &path).json();
         let label = event["packets"][packet]["label"].as_str().expect("a label");
         assert_eq!(decoded["source"].as_str(), Some(label));
     }
     assert_eq!(get(server, "/api/runs/0000/event?number=17&packet=9").status, 404);
     let absent = get(server, "/api/runs/0000/event?number=99999999");
-    assert!(absent.text.contains("no event 99999999"), "{}", absent.text);
+    assert!(absent.body.contains("no event 99999999"), "{}", absent.body);
     let trace = wait_for(server, "/api/runs/0000/trace?source=1&field=event_number", |trace| {
         trace["complete"] == true
     });
     let greatest = trace["greatest"].as_array().expect("values");
     assert!(greatest.windows(2).all(|pair| pair[0].as_f64() < pair[1].as_f64()), "it counts");
-    let signal = get(server, "/api/runs/0000/signal?source=1&field=event_number").body;
+    let signal = get(server, "/api/runs/0000/signal?source=1&field=event_number").json();
     let samples = trace["samples"].as_u64();
     assert_eq!(signal["packets"].as_u64(), samples, "all packets are in the first batches");
 }
@@ -175,7 +138,7 @@ fn damaged_runs_are_named_and_strange_names_get_nothing() {
     fs::write(folder.path().join("0002/run.json"), "{").expect("torn");
     fs::create_dir(folder.path().join("not a run")).expect("a folder");
     let server = serve(folder.path());
-    let list = get(&server, "/api/runs").body;
+    let list = get(&server, "/api/runs").json();
     assert_eq!(list["runs"].as_array().expect("a list").len(), 3, "{list:#}");
     assert!(list["runs"][0]["fault"].as_str().is_some_and(|fault| fault.contains("run.json")));
     for run in ["0000", "0001", "0002"] {
@@ -185,8 +148,8 @@ fn damaged_runs_are_named_and_strange_names_get_nothing() {
     }
     for name in ["..", ".", "%2e%2e", "..%2f..%2fetc", "not%20a%20run", "9999", "%00", "%ff"] {
         let answer = get(&server, &format!("/api/runs/{name}/state"));
-        assert!(matches!(answer.status, 400 | 404), "{name}: {} {}", answer.status, answer.text);
-        assert!(!answer.text.contains("root:"), "{}", answer.text);
+        assert!(matches!(answer.status, 400 | 404), "{name}: {} {}", answer.status, answer.body);
+        assert!(!answer.body.contains("root:"), "{}", answer.body);
     }
     let config = ServerConfig { listen: None, ..ServerConfig::default() };
     let listening = Listening::on(&config).expect("a free port");

@@ -16,8 +16,8 @@ use fluxline_daq::record::{
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::samples::{begin_run_of_boards, complete_event, files_of, record, small_batches};
-use crate::typed::arrays_run;
+use super::samples::{begin_run_of_boards, complete_event, files_of, record, small_batches};
+use super::typed::arrays_run;
 
 /// A header of 8 bytes, an optional word, records of 4 bytes.
 const FORMAT: &str = r#"
@@ -320,15 +320,9 @@ fn numpy_has_an_array_per_column_of_arrays() {
 
 /// `tests/python/test_pyarrow.py` over a run and its exports.
 #[test]
+#[ignore = "all: needs pyarrow and NumPy"]
 fn pyarrow_and_numpy_read_the_files_as_they_are() {
     let python = std::env::var("FLUXLINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let modules = Command::new(&python).args(["-c", "import pyarrow, numpy"]).output();
-    if !modules.is_ok_and(|output| output.status.success()) {
-        let required = std::env::var("FLUXLINE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "{python} has no pyarrow and numpy, and FLUXLINE_REQUIRE_TOOLS=1");
-        println!("skipped: {python} has no pyarrow and numpy; FLUXLINE_PYTHON names another");
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let run = toy_run(dir.path());
     for format in [ExportFormat::Parquet, ExportFormat::Arrow, ExportFormat::Npy] {

@@ -10,7 +10,7 @@ use fluxline_daq::record::{
 };
 use serde_json::json;
 
-use crate::samples::{copy_run, event_files, files_of, read_all, record, small_batches};
+use super::samples::{copy_run, event_files, files_of, read_all, record, small_batches};
 
 /// A run of six batches in several files, with all that belongs to it.
 fn finished_run(dir: &Path) -> PathBuf {

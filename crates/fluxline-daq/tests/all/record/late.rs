@@ -19,7 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 use serde_json::json;
 
-use crate::samples::files_of;
+use super::samples::files_of;
 
 const MS: u64 = 1_000_000;
 

@@ -3,10 +3,7 @@
 
 use std::collections::BTreeMap;
 
-#[path = "../../fluxline-toml/tests/damage/mod.rs"]
-mod damage;
-
-use damage::{Dice, check_words, damaged, nonsense};
+use crate::damage::{Dice, check_words, damaged, nonsense};
 use fluxline_packet::{Description, shipped};
 
 /// Descriptions that are damaged, of each kind of damage.

@@ -1,0 +1,5 @@
+//! Tests of acquisitions without a clock, thread or socket: captures and emulators in, runs out.
+
+mod description_faults;
+mod files_on_demand;
+mod record;

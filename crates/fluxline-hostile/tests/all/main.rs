@@ -1,0 +1,3 @@
+//! Tests of every surface that takes bytes of strangers.
+
+mod corpus;

@@ -1,0 +1,5 @@
+//! Tests of whole acquisitions within one process.
+
+mod embedded;
+mod filters;
+mod support;
