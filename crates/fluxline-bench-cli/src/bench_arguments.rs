@@ -82,9 +82,6 @@ pub struct BenchArguments {
     /// The core to measure on, and the far end's core if it is on this host
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "NEAR,FAR")]
     pub cores: Vec<usize>,
-    /// Send datagrams as the benchmark orders on standard input
-    #[arg(long, hide = true, exclusive = true)]
-    pub send: bool,
 }
 
 /// The address of `--serve` alone. Source: [`fluxline_bench::control::PORT`].

@@ -182,10 +182,4 @@ pub trait Environment {
 
     /// Returns the flag that ends the run.
     fn stop(&self) -> &Stop;
-
-    /// Returns the program that sends datagrams as a process
-    /// ([`crate::datagrams::sender::serve`]); `None`: threads send.
-    fn sender(&self) -> Option<&Program> {
-        None
-    }
 }

@@ -147,9 +147,6 @@ fn section(experiment: &Experiment) -> Section {
     }
     let curves = Curves { name: "", series: &experiment.series };
     blocks.extend(plots(&[curves]).into_iter().map(Block::Plot));
-    if !experiment.placements.is_empty() {
-        blocks.push(Block::Table(tables::placements(&experiment.placements)));
-    }
     let notes = experiment.notes.clone();
     Section { title: experiment.name.clone(), text: text.join("\n\n"), blocks, notes }
 }

@@ -122,9 +122,6 @@ pub struct Experiment {
     pub series: Vec<Series>,
     /// The single numbers.
     pub facts: Vec<Fact>,
-    /// The cores of its senders and receivers, if it has any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub placements: Vec<Placement>,
     /// The limit of the result, one line for each quantity; empty: not known.
     pub limit: String,
     /// The reason why it ended early; empty: it did not.
@@ -141,7 +138,6 @@ impl Experiment {
             notes: Vec::new(),
             series: Vec::new(),
             facts: Vec::new(),
-            placements: Vec::new(),
             limit: String::new(),
             incomplete: String::new(),
         }
@@ -306,26 +302,5 @@ impl Fact {
         }
         let both = self.samples.iter().zip(&beside.samples);
         median(&both.map(|(value, floor)| value / floor).collect::<Vec<f64>>())
-    }
-}
-
-/// The place of a sender or receiver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
-    /// `sender 1 of 2`, `receiver`.
-    pub who: String,
-    /// `process` or `thread`.
-    pub what: String,
-    /// The cores that it was allowed while it ran.
-    pub cores: Vec<usize>,
-}
-
-impl Placement {
-    /// Returns its cores in words: `core 3`, `cores 0, 1`.
-    #[must_use]
-    pub fn on(&self) -> String {
-        let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
-        let plural = if cores.len() == 1 { "" } else { "s" };
-        format!("core{plural} {}", cores.join(", "))
     }
 }

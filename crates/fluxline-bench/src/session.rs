@@ -88,7 +88,6 @@ impl Session<'_> {
             cores,
             progress,
             stop: self.stop.clone(),
-            sender: Some(self.program.called(&["bench", "--send"])),
         })?;
         report.environment["far"] = near.far_environment().clone();
         let cores = [cores[0], cores[1].or_else(|| last_core(near.far_environment()))];

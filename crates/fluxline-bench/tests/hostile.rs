@@ -83,7 +83,6 @@ fn connect(far: &Far, url: &str) -> Result<Near, Error> {
         cores: [None, None],
         progress: Box::new(|_, _, _| {}),
         stop: Stop::default(),
-        sender: None,
     })
 }
 

@@ -30,7 +30,6 @@ fn near(url: &str, control: SocketAddr) -> Near {
         cores: [None, cores.last().copied()],
         progress: Box::new(|_, _, _| {}),
         stop: Stop::default(),
-        sender: None,
     };
     Near::connect(config).expect("it serves")
 }

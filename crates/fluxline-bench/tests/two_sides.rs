@@ -76,7 +76,6 @@ fn connect_and_tell(
         cores: [None, cores.last().copied()],
         progress,
         stop: Stop::default(),
-        sender: None,
     })
 }
 

@@ -9,7 +9,7 @@ use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::real::{KEY_VARIABLE, Link, Server, Until};
 use fluxline_bench::result::Report;
 use fluxline_bench::session::Session;
-use fluxline_bench::{Error, Stop, datagrams, host, run};
+use fluxline_bench::{Error, Stop, host, run};
 use fluxline_core::fabric::Fabric;
 use fluxline_sim::world::Cluster;
 use pyo3::prelude::*;
@@ -79,16 +79,6 @@ pub fn bench_serve(py: Python<'_>) -> PyResult<()> {
         server.serve(Until::FirstEnds, &Stop::on(Arc::clone(stop)), &|_| {})
     })?;
     Ok(served.map_err(|error| Fault::new(Class::Bench, error))?)
-}
-
-/// Sends datagrams for the process that started this one.
-#[pyfunction]
-pub fn bench_send(py: Python<'_>) -> PyResult<()> {
-    let sent = py.detach(|| {
-        let input = std::io::BufReader::new(std::io::stdin());
-        datagrams::sender::serve(input, &mut std::io::stdout().lock())
-    });
-    Ok(sent.map_err(|why| Fault::new(Class::Bench, why))?)
 }
 
 fn fault(error: Error) -> Fault {

@@ -28,7 +28,7 @@ mod _fluxline {
     #[pymodule_export]
     use crate::arrow::{Batch, Batches, Parts, Schema};
     #[pymodule_export]
-    use crate::bench::{bench, bench_send, bench_serve};
+    use crate::bench::{bench, bench_serve};
     #[pymodule_export]
     use crate::buffer::{Memory, Values};
     #[pymodule_export]

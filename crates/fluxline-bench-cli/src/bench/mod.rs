@@ -19,9 +19,6 @@ use fluxline_run::Stop;
 
 /// Runs a command of `fluxline bench`.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
-    if arguments.send {
-        return serve::send();
-    }
     if arguments.list {
         list(json);
         return Ok(());

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use fluxline_bench::datagrams::sender;
 use fluxline_bench::host;
 use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server, Until};
 
@@ -39,13 +38,6 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
     };
     let until = if arguments.once { Until::FirstEnds } else { Until::Stopped };
     server.serve(until, &fluxline_bench::Stop::on(stop.flag()), &report).map_err(failure)
-}
-
-/// Sends datagrams for the process that started this one.
-pub fn send() -> Result<(), Failure> {
-    let input = std::io::BufReader::new(std::io::stdin());
-    let sent = sender::serve(input, &mut std::io::stdout().lock());
-    sent.map_err(|why| Failure::failed(format_args!("{why}.")))
 }
 
 fn failure(error: ServeError) -> Failure {

@@ -3,7 +3,6 @@
 mod bench;
 mod bench_links;
 mod bench_papers;
-mod bench_senders;
 mod bench_xdp;
 #[path = "../../../fluxline/tests/namespaces/mod.rs"]
 mod namespaces;

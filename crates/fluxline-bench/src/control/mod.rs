@@ -16,7 +16,7 @@ pub use message::{Greeting, Message};
 pub const PORT: u16 = 14_791;
 
 /// The version of the messages; both sides must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Returns true if two keys are equal, in time that depends on their lengths only.
 #[must_use]

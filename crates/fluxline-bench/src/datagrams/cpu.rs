@@ -11,50 +11,26 @@ use serde::{Deserialize, Serialize};
 
 /// Ticks a second of all counters here. Source: USER_HZ, 100 on each architecture but Alpha.
 const TICKS_PER_S: f64 = 100.0;
+/// The kinds of time of a core: programs, the kernel on their behalf, interrupts and the work that
+/// they defer, the hypervisor's other guests, nothing.
+const KINDS: [&str; 5] = ["user", "system", "interrupts", "steal", "idle"];
 
 /// The time of a core since boot, by kind \[tick\].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoreTicks {
-    /// Time of programs.
-    pub user: u64,
-    /// Programs of low priority.
-    pub nice: u64,
-    /// The kernel on their behalf.
-    pub system: u64,
-    /// Hardware interrupts.
-    pub irq: u64,
-    /// Work deferred by interrupts: receiving and forwarding of packets.
-    pub softirq: u64,
-    /// Time that the hypervisor gave to others while this core wanted to run.
-    pub steal: u64,
-    /// Idle, or waiting for a disk.
-    pub idle: u64,
-}
+pub type CoreTicks = [u64; 5];
 
-impl CoreTicks {
-    fn columns(&self) -> [u64; 7] {
-        [self.user, self.nice, self.system, self.irq, self.softirq, self.steal, self.idle]
-    }
-
-    /// One `cpuN` line: user nice system idle iowait irq softirq steal; guests are in user.
-    fn parse(words: &mut dyn Iterator<Item = &str>) -> Option<CoreTicks> {
-        let mut next = || words.next()?.parse::<u64>().ok();
-        let (user, nice, system, idle) = (next()?, next()?, next()?, next()?);
-        // Kernels before 2.6.11 have fewer columns.
-        let mut or_zero = || next().unwrap_or(0);
-        let (iowait, irq, softirq, steal) = (or_zero(), or_zero(), or_zero(), or_zero());
-        let idle = idle.saturating_add(iowait);
-        Some(CoreTicks { user, nice, system, irq, softirq, steal, idle })
-    }
-}
-
-/// Returns the counters of each core. Other and broken lines are left out.
+/// Returns the counters of each core: `cpuN` lines of /proc/stat, with user, nice, system, idle,
+/// iowait, irq, softirq and steal. Other and broken lines are left out.
 #[must_use]
 pub fn parse_cores(text: &str) -> BTreeMap<usize, CoreTicks> {
     let line = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-        Some((core, CoreTicks::parse(&mut words)?))
+        let mut next = || words.next()?.parse::<u64>().ok();
+        let (user, nice, system, idle) = (next()?, next()?, next()?, next()?);
+        // Kernels before 2.6.11 have fewer columns.
+        let [iowait, irq, softirq, steal] = [(); 4].map(|()| next().unwrap_or(0));
+        let idle = idle.saturating_add(iowait);
+        Some((core, [user.saturating_add(nice), system, irq.saturating_add(softirq), steal, idle]))
     };
     text.lines().filter_map(line).collect()
 }
@@ -66,14 +42,10 @@ pub struct CoreLoad {
     pub core: usize,
     /// Time of programs.
     pub user: f64,
-    /// Programs of low priority.
-    pub nice: f64,
     /// The kernel on their behalf.
     pub system: f64,
-    /// Hardware interrupts.
-    pub irq: f64,
-    /// Work deferred by interrupts.
-    pub softirq: f64,
+    /// Hardware interrupts, and the work that they defer.
+    pub interrupts: f64,
     /// Time that the hypervisor gave to others.
     pub steal: f64,
     /// Idle, or waiting for a disk.
@@ -87,24 +59,16 @@ impl CoreLoad {
         (1.0 - self.idle).max(0.0)
     }
 
-    /// Hardware interrupts, and the work that they defer \[share\].
+    /// Writes its parts from 3 % on, the largest first: `system 88 %, interrupts 10 %`.
     #[must_use]
-    pub fn interrupts(&self) -> f64 {
-        self.irq + self.softirq
-    }
-
-    /// The parts with their names, in the order in which they are shown.
-    #[must_use]
-    pub fn parts(&self) -> [(&'static str, f64); 7] {
-        [
-            ("user", self.user),
-            ("nice", self.nice),
-            ("system", self.system),
-            ("irq", self.irq),
-            ("softirq", self.softirq),
-            ("steal", self.steal),
-            ("idle", self.idle),
-        ]
+    pub fn words(&self) -> String {
+        let shares = [self.user, self.system, self.interrupts, self.steal];
+        let mut parts: Vec<(&str, f64)> = KINDS.into_iter().zip(shares).collect();
+        parts.retain(|&(_, share)| share >= 0.03);
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let words: Vec<String> =
+            parts.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share)).collect();
+        if words.is_empty() { "idle".to_owned() } else { words.join(", ") }
     }
 }
 
@@ -115,22 +79,13 @@ pub fn loads(
     after: &BTreeMap<usize, CoreTicks>,
 ) -> Vec<CoreLoad> {
     let load = |(&core, now): (&usize, &CoreTicks)| {
-        let then = before.get(&core)?.columns();
+        let then = before.get(&core)?;
         // Idle and steal may go back by a tick on some kernels.
-        let mut ticks = now.columns();
-        ticks.iter_mut().zip(then).for_each(|(now, then)| *now = now.saturating_sub(then));
+        let mut ticks = *now;
+        ticks.iter_mut().zip(then).for_each(|(now, then)| *now = now.saturating_sub(*then));
         let sum = ticks.iter().fold(0_u64, |sum, &part| sum.saturating_add(part));
-        let share = |index: usize| ticks[index] as f64 / sum as f64;
-        (sum > 0).then(|| CoreLoad {
-            core,
-            user: share(0),
-            nice: share(1),
-            system: share(2),
-            irq: share(3),
-            softirq: share(4),
-            steal: share(5),
-            idle: share(6),
-        })
+        let [user, system, interrupts, steal, idle] = ticks.map(|ticks| ticks as f64 / sum as f64);
+        (sum > 0).then_some(CoreLoad { core, user, system, interrupts, steal, idle })
     };
     after.iter().filter_map(load).collect()
 }
@@ -141,54 +96,26 @@ pub fn read_cores() -> BTreeMap<usize, CoreTicks> {
     parse_cores(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
-/// Processor time of a thread \[s\].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThreadTime {
-    /// In the program.
-    pub user_s: f64,
-    /// In the kernel.
-    pub system_s: f64,
-}
-
-impl ThreadTime {
-    /// Returns the time used since an earlier reading.
-    #[must_use]
-    pub fn since(&self, earlier: &ThreadTime) -> ThreadTime {
-        ThreadTime {
-            user_s: (self.user_s - earlier.user_s).max(0.0),
-            system_s: (self.system_s - earlier.system_s).max(0.0),
-        }
-    }
-
-    /// Adds the user's and the system's share \[s\].
-    #[must_use]
-    pub fn sum_s(&self) -> f64 {
-        self.user_s + self.system_s
-    }
-}
-
-/// Reads columns 14 and 15 of a `stat` file of a process or thread. Its second column is a name in
-/// brackets, which may contain brackets and blanks.
+/// Reads the processor time of a `stat` file of a process or thread, columns 14 and 15 \[s\]. Its
+/// second column is a name in brackets, which may contain brackets and blanks.
 #[must_use]
-pub fn parse_thread(text: &str) -> Option<ThreadTime> {
+pub fn parse_thread(text: &str) -> Option<f64> {
     let (_, rest) = text.rsplit_once(')')?;
     // What follows the name begins with column 3.
     let mut words = rest.split_ascii_whitespace().skip(14 - 3);
-    let mut seconds = || Some(words.next()?.parse::<u64>().ok()? as f64 / TICKS_PER_S);
-    Some(ThreadTime { user_s: seconds()?, system_s: seconds()? })
+    let mut ticks = || words.next()?.parse::<u64>().ok();
+    Some(ticks()?.saturating_add(ticks()?) as f64 / TICKS_PER_S)
 }
 
-/// The calling thread's time so far; zero where /proc is hidden. Cost: one file.
+/// The calling thread's time so far \[s\]; zero where /proc is hidden. Cost: one file.
 #[must_use]
-pub fn read_thread() -> ThreadTime {
+pub fn read_thread() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     parse_thread(&text).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use super::*;
 
     const BEFORE: &str = "cpu  100 0 100 1000 0 0 0 0 0 0\n\
@@ -205,58 +132,31 @@ mod tests {
         let loads = loads(&parse_cores(BEFORE), &parse_cores(AFTER));
         assert_eq!(loads.len(), 1, "cpu1 did not tick, cpu2 is new: {loads:?}");
         // 10 user, 5 nice, 40 system, 2 irq, 30 softirq, 8 steal, 10 + 5 idle: 110 ticks.
-        let load = loads[0];
-        assert_eq!(load.core, 0);
-        for ((name, share), ticks) in
-            load.parts().into_iter().zip([10.0, 5.0, 40.0, 2.0, 30.0, 8.0, 15.0])
+        let CoreLoad { core, user, system, interrupts, steal, idle } = loads[0];
+        assert_eq!(core, 0);
+        for (share, ticks) in
+            [(user, 15.0), (system, 40.0), (interrupts, 32.0), (steal, 8.0), (idle, 15.0)]
         {
-            assert!((share - ticks / 110.0).abs() < 1e-12, "{name}: {share}");
+            assert!((share - ticks / 110.0).abs() < 1e-12, "{share}");
         }
-        let sum: f64 = load.parts().iter().map(|(_, share)| share).sum();
-        assert!((sum - 1.0).abs() < 1e-12 && (load.busy() - 95.0 / 110.0).abs() < 1e-12);
+        assert_eq!(loads[0].words(), "system 36 %, interrupts 29 %, user 14 %, steal 7 %");
     }
 
     #[test]
-    fn a_counter_that_goes_back_is_no_time() {
-        let [before, after] = ["cpu0 9 0 0 90 0 0 0 5", "cpu0 19 0 0 89 0 0 0 5"].map(parse_cores);
-        let loads = loads(&before, &after);
-        assert_eq!((loads[0].user, loads[0].idle), (1.0, 0.0));
-    }
-
-    #[test]
-    fn garbage_and_cut_lines_are_left_out() {
+    fn garbage_cut_lines_and_counters_that_go_back_are_no_time() {
         for text in ["", "cpu", "cpux 1 2 3 4", "cpu0", "cpu0 1 2 3", "cpu0 1 -2 3 4", "\0\u{fffd}"]
         {
             assert!(parse_cores(text).is_empty(), "{text:?}");
         }
-        // An old kernel's line, and numbers at the end of the range.
         let old = parse_cores("cpu7 1 2 3 18446744073709551615 1\n");
-        assert_eq!(old[&7].idle, u64::MAX);
-        let none = parse_cores("cpu7 0 0 0 0");
-        assert!(loads(&none, &none).is_empty());
-        assert!((loads(&none, &old)[0].idle - 1.0).abs() < 1e-9);
+        assert_eq!(old[&7][4], u64::MAX, "an old kernel's line");
+        let [before, after] = ["cpu0 9 0 0 90 0 0 0 5", "cpu0 19 0 0 89 0 0 0 5"].map(parse_cores);
+        let loads = loads(&before, &after);
+        assert_eq!((loads[0].user, loads[0].idle), (1.0, 0.0));
         for text in ["", "1 (a) R", ") ) )", "1 (a) R 1 1 1 1 1 1 1 1 1 1 x y"] {
             assert_eq!(parse_thread(text), None, "{text:?}");
         }
-    }
-
-    #[test]
-    fn a_thread_is_read_behind_any_name() {
         let text = "42 (a) b (9 9) R 1 2 3 4 5 6 7 8 9 10 250 75 0 0 20 0 1 0 5";
-        assert_eq!(parse_thread(text), Some(ThreadTime { user_s: 2.5, system_s: 0.75 }));
-    }
-
-    #[test]
-    fn a_thread_that_spins_is_seen_on_its_core() {
-        let (cores, thread) = (read_cores(), read_thread());
-        let start = Instant::now();
-        // Until two ticks were counted: a busy machine may need longer than a quiet one.
-        while read_thread().since(&thread).sum_s() < 0.02 {
-            assert!(start.elapsed() < Duration::from_secs(20), "no tick in 20 s");
-        }
-        let used = read_thread().since(&thread);
-        assert!(used.sum_s() >= 0.02 && used.sum_s() < 20.0, "{used:?}");
-        let loads = loads(&cores, &read_cores());
-        assert!(loads.iter().any(|load| load.busy() > 0.0), "{loads:?}");
+        assert_eq!(parse_thread(text), Some(3.25));
     }
 }

@@ -2,8 +2,6 @@
 
 use crate::result::{Axis, Point, Series, axis};
 
-use super::cpu::CoreLoad;
-
 /// The label of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Label {
@@ -39,18 +37,6 @@ impl Curves {
         }
     }
 
-    /// Adds the parts of cores' loads that are not idling \[%\]; `side`: `sending`, `receiving`.
-    pub fn add_loads(&mut self, side: &str, path: &str, bytes: usize, loads: &[CoreLoad]) {
-        for load in loads {
-            let y_label = format!("load of the {side} host's core {}", load.core);
-            for (part, share) in load.parts() {
-                if part != "idle" {
-                    self.add(&format!("{part}: {path}"), axis(&y_label, "%"), bytes, 100.0 * share);
-                }
-            }
-        }
-    }
-
     /// The series.
     #[must_use]
     pub fn into_series(self) -> Vec<Series> {
@@ -80,20 +66,5 @@ mod tests {
         let expected: [(f64, &[f64]); 3] =
             [(64.0, &[1.0, 2.0]), (1_472.0, &[5.0, 6.0]), (8_972.0, &[9.0])];
         assert_eq!(points, expected);
-    }
-
-    #[test]
-    fn a_load_is_six_curves_and_an_unknown_one_is_none() {
-        let mut curves = Curves::default();
-        curves.add_loads("sending", "single", 64, &[]);
-        let load = CoreLoad { core: 3, user: 0.25, idle: 0.75, ..CoreLoad::default() };
-        curves.add_loads("sending", "single", 64, &[load]);
-        let series = curves.into_series();
-        assert_eq!(series.len(), 6);
-        assert_eq!(series[0].y_label, "load of the sending host's core 3");
-        assert_eq!(
-            (series[0].label.as_str(), &series[0].points[0].samples),
-            ("user: single", &vec![25.0])
-        );
     }
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::far::{Parameters, Responder, SERVICE};
 use super::message::{Answer, Host, Request};
-use super::senders::Senders;
 use super::trial::{self, Far, Receiver, Trial, TrialPlan, ask, out_of_turn};
 use crate::Error;
 use crate::environment::{Conversation, Environment};
@@ -64,7 +63,7 @@ impl Ends for InProcess {
     fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
         self.number = self.number.wrapping_add(1);
         let receiver = Receiver { address: self.address, number: self.number };
-        trial::run(&mut self.responder, receiver, plan, &Senders::default())
+        trial::run(&mut self.responder, receiver, plan)
     }
 
     fn progress(&mut self, _done: usize, _all: usize, _what: &str) {}
@@ -125,11 +124,7 @@ impl Ends for Remote<'_> {
         self.environment.stop().check()?;
         self.number = self.number.wrapping_add(1);
         let receiver = Receiver { address: self.address, number: self.number };
-        let senders = Senders {
-            program: self.environment.sender().cloned(),
-            stop: self.environment.stop().clone(),
-        };
-        self.with_far(&mut |far| trial::run(far, receiver, plan.clone(), &senders))
+        self.with_far(&mut |far| trial::run(far, receiver, plan.clone()))
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
@@ -186,7 +181,6 @@ mod tests {
                     cores: [fluxline::pin::allowed_cores().first().copied(), None],
                     progress: Box::new(|_, _, _| ()),
                     stop: Stop::default(),
-                    sender: None,
                 };
                 near(&mut Near::connect(config).unwrap());
             });

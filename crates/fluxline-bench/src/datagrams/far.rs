@@ -6,8 +6,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fluxline::udp::interface_of;
-use fluxline_doctor::Through;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +13,6 @@ use super::arrivals::{SENDERS_MAX, STAMP_BYTES};
 use super::collect::{Collector, Progress};
 use super::host::Reading;
 use super::message::{Answer, Host, Ready, ReceivePlan, Received, Request};
-use super::past;
 use crate::Error;
 use crate::environment::{Conversation, Service};
 
@@ -37,8 +34,6 @@ struct Running {
 /// The receiving side.
 pub struct Responder {
     address: IpAddr,
-    /// The interface of the address.
-    through: Through,
     running: Option<Running>,
 }
 
@@ -46,29 +41,26 @@ impl Responder {
     /// Receives on an address; each trial has a port of its own.
     #[must_use]
     pub fn new(address: IpAddr) -> Responder {
-        let through = interface_of(address).map_or(Through::Loopback, Through::Interface);
-        Responder { address, through, running: None }
+        Responder { address, running: None }
     }
 
     /// Answers a request; an impossible one is rejected in a sentence.
     pub fn answer(&mut self, request: &Request) -> Answer {
         match *request {
-            Request::Describe => {
-                Answer::Host(Host { xdp: past::is_possible(self.address), ..Host::here() })
-            }
+            Request::Describe => Answer::Host(Host::here()),
             Request::Leave => Answer::Refused("this is a responder, and no service".to_owned()),
             Request::Prepare(plan) => {
                 self.prepare(plan).map_or_else(Answer::Refused, Answer::Ready)
             }
             Request::Begin => match &mut self.running {
                 Some(running) => {
-                    running.before = Some(Reading::take(&self.through));
+                    running.before = Some(Reading::take());
                     Answer::Begun
                 }
                 None => Answer::Refused("nothing was prepared".to_owned()),
             },
             Request::End { sent } => match self.running.take() {
-                Some(running) => end(running, sent, &self.through)
+                Some(running) => end(running, sent)
                     .map_or_else(Answer::Refused, |received| Answer::Ended(Box::new(received))),
                 None => Answer::Refused("nothing was prepared".to_owned()),
             },
@@ -157,9 +149,9 @@ fn check(plan: &ReceivePlan) -> Result<(), String> {
 }
 
 /// Reads the counters at once, then waits for datagrams still on their way.
-fn end(running: Running, sent: u64, through: &Through) -> Result<Received, String> {
+fn end(running: Running, sent: u64) -> Result<Received, String> {
     let Running { progress, thread, before } = running;
-    let at_end = Reading::take(through);
+    let at_end = Reading::take();
     let start = Instant::now();
     let (mut arrived, mut changed) = (progress.arrived.load(Ordering::Relaxed), start);
     while arrived < sent && changed.elapsed() < SILENCE && start.elapsed() < REST_MAX {
@@ -172,10 +164,10 @@ fn end(running: Running, sent: u64, through: &Through) -> Result<Received, Strin
     progress.stop.store(true, Ordering::Relaxed);
     let received = thread.join().map_err(|_| "the receiving thread failed".to_owned())??;
     let before = before.unwrap_or_else(|| at_end.clone());
-    let (cores, card_cores) = (at_end.loads_since(&before), at_end.interrupted_since(&before));
+    let cores = at_end.loads_since(&before);
     let mut places = received.places;
-    places.extend(Reading::take(&Through::Loopback).receiving_since(&before));
-    Ok(Received { cores, card_cores, places, ..received })
+    places.extend(Reading::take().receiving_since(&before));
+    Ok(Received { cores, places, ..received })
 }
 
 #[cfg(test)]
@@ -244,15 +236,5 @@ mod tests {
         };
         assert_eq!((received.tally.unique, received.socket_drops), (0, 0));
         assert_eq!(received.seconds, 0.0);
-    }
-
-    #[test]
-    fn messages_survive_json() {
-        let text = serde_json::to_string(&Request::Prepare(plan())).unwrap();
-        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), Request::Prepare(plan()));
-        let answer = Answer::Ended(Box::new(Received { seconds: 0.25, ..Received::default() }));
-        let text = serde_json::to_string(&answer).unwrap();
-        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
-        assert!(serde_json::from_str::<Request>("{\"prepare\":{\"trial\":-1}}").is_err());
     }
 }

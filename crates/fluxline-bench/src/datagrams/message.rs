@@ -4,7 +4,7 @@ use fluxline::pin::{allowed_cores, process_cores};
 use serde::{Deserialize, Serialize};
 
 use super::arrivals::Tally;
-use super::cpu::{CoreLoad, ThreadTime};
+use super::cpu::CoreLoad;
 use super::host;
 
 /// The way datagrams are sent. A PC can do both, an FPGA only the first: they never share a number.
@@ -27,8 +27,6 @@ pub enum Receiving {
     Napping,
     /// Naps, and the kernel joins datagrams to trains (UDP_GRO).
     Gro,
-    /// Naps, past the kernel's network stack (AF_XDP).
-    Xdp,
 }
 
 /// A path from program to program.
@@ -38,21 +36,13 @@ pub struct Path {
     pub sending: Sending,
     /// The way they are received.
     pub receiving: Receiving,
-    /// True: bare loops send and receive, not Fluxline's sender and receiver.
-    pub bare: bool,
 }
 
 impl Path {
-    /// Makes the path of Fluxline's own sender and receiver.
+    /// Makes a path.
     #[must_use]
     pub const fn new(sending: Sending, receiving: Receiving) -> Path {
-        Path { sending, receiving, bare: false }
-    }
-
-    /// Returns the same path with bare loops.
-    #[must_use]
-    pub const fn bare(self) -> Path {
-        Path { bare: true, ..self }
+        Path { sending, receiving }
     }
 
     /// Returns true if a message may be a train of datagrams somewhere on the way.
@@ -61,7 +51,7 @@ impl Path {
         self.sending == Sending::Trains || self.receiving == Receiving::Gro
     }
 
-    /// `single to napping`, `trains to gro, bare`.
+    /// `single to napping`, `trains to gro`.
     #[must_use]
     pub fn name(self) -> String {
         let sending = match self.sending {
@@ -72,9 +62,8 @@ impl Path {
             Receiving::Blocking => "blocking",
             Receiving::Napping => "napping",
             Receiving::Gro => "gro",
-            Receiving::Xdp => "xdp",
         };
-        format!("{sending} to {receiving}{}", if self.bare { ", bare" } else { "" })
+        format!("{sending} to {receiving}")
     }
 }
 
@@ -139,8 +128,6 @@ pub struct Host {
     pub cores: Vec<usize>,
     /// The core chosen by the user, if any.
     pub chosen: Option<usize>,
-    /// True: it can receive past the kernel on its address without harm to other traffic.
-    pub xdp: bool,
 }
 
 impl Host {
@@ -149,7 +136,7 @@ impl Host {
     pub fn here() -> Host {
         let (cores, allowed) = (process_cores(), allowed_cores());
         let chosen = (allowed.len() == 1).then(|| allowed[0]);
-        Host { boot: host::boot(), cores, chosen, xdp: false }
+        Host { boot: host::boot(), cores, chosen }
     }
 }
 
@@ -169,19 +156,12 @@ pub struct Received {
     pub tally: Tally,
     /// From the first to the last \[s\].
     pub seconds: f64,
-    /// System calls that fetched something.
-    pub calls: u64,
     /// Messages that the kernel dropped at the socket.
     pub socket_drops: u64,
     /// Other losses of the receiving host, by place, in messages.
     pub places: Vec<(String, u64)>,
     /// The host's cores while the sender sent.
     pub cores: Vec<CoreLoad>,
-    /// The host's cores that took interrupts of the card that the datagrams came through.
-    #[serde(default)]
-    pub card_cores: Vec<usize>,
-    /// The receiving thread's time.
-    pub thread: ThreadTime,
-    /// The cores that it was allowed.
-    pub affinity: Vec<usize>,
+    /// The receiving thread's processor time \[s\].
+    pub thread_s: f64,
 }

@@ -3,7 +3,7 @@
 //! Two experiments, both against the datagram's size: the throughput of a sender at full speed
 //! ([`sweep`]), and the highest loss-free rate ([`lossfree`]). Each has the load of
 //! every core on both sides, and the place of each lost datagram. Single datagrams and trains never
-//! share a number. Fluxline's loops are compared with bare ones of the same minute.
+//! share a number.
 
 pub mod arrivals;
 pub mod collect;
@@ -17,12 +17,7 @@ pub mod loss;
 pub mod lossfree;
 pub mod message;
 pub mod pace;
-pub mod past;
-pub mod placed;
-mod process;
 pub mod search;
-pub mod sender;
-pub mod senders;
 pub mod setting;
 pub mod sweep;
 pub mod transmit;

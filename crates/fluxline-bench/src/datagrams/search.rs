@@ -260,21 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_a_slope_is_found_where_trials_repeat() {
-        // Loss grows from never at 30,000/s to always at 60,000/s.
-        for seed in 0..200 {
-            let mut random = Draw::new(seed);
-            let link = |rate: f64| {
-                let chance = ((rate - 30_000.0) / 30_000.0 * 1e6).clamp(0.0, 1e6) as u64;
-                if random.below(1_000_000) < chance { Verdict::Lost } else { Verdict::Clean }
-            };
-            let (_, found) = search(plan(100_000.0), link);
-            assert!(found.confirmed, "seed {seed}: {found:?}");
-            assert!(found.rate > 15_000.0 && found.rate < 56_000.0, "seed {seed}: {found:?}");
-        }
-    }
-
-    #[test]
     fn it_ends_with_any_verdicts() {
         for seed in 0..500 {
             let mut random = Draw::new(seed);

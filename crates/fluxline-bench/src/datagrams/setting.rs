@@ -23,8 +23,6 @@ pub const NAMED_SIZES: [usize; 3] = [64, 1_472, 8_972];
 
 /// Single datagrams to a napping receiver: an FPGA's way into a PC.
 pub const SINGLE: Path = Path::new(Sending::Single, Receiving::Napping);
-/// Single datagrams past the receiver's kernel, where that is possible.
-pub const PAST: Path = Path::new(Sending::Single, Receiving::Xdp);
 /// Trains to GRO: a PC's way into a PC.
 pub const TRAINS: Path = Path::new(Sending::Trains, Receiving::Gro);
 
@@ -35,10 +33,8 @@ pub struct Extent {
     pub sizes: Vec<usize>,
     /// The sizes of the search for the loss-free rate \[byte\].
     pub search_sizes: Vec<usize>,
-    /// The paths, with Fluxline's loops.
+    /// The paths.
     pub paths: Vec<Path>,
-    /// The paths of these whose bare loops are searched, too, at [`NAMED_SIZES`].
-    pub bare_paths: Vec<Path>,
     /// The time that each trial sends.
     pub trial: Duration,
     /// Repetitions of the sweep, interleaved.
@@ -52,7 +48,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Four minutes a round and 26 for the search: all paths, ten sizes, trials of 2 s.
+    /// Two minutes a round and 20 for the search: all paths, ten sizes, trials of 2 s.
     #[must_use]
     pub fn full() -> Extent {
         let blocking = Path::new(Sending::Single, Receiving::Blocking);
@@ -61,8 +57,7 @@ impl Extent {
         Extent {
             search_sizes: sizes.clone(),
             sizes,
-            paths: vec![blocking, SINGLE, joined, PAST, TRAINS],
-            bare_paths: vec![SINGLE, TRAINS],
+            paths: vec![blocking, SINGLE, joined, TRAINS],
             trial: Duration::from_secs(2),
             rounds: 3,
             resolution: 0.02,
@@ -78,7 +73,6 @@ impl Extent {
             sizes: NAMED_SIZES.to_vec(),
             search_sizes: NAMED_SIZES[1..].to_vec(),
             paths: vec![SINGLE, TRAINS],
-            bare_paths: vec![SINGLE],
             trial: Duration::from_millis(300),
             rounds: 1,
             resolution: 0.05,
@@ -106,7 +100,7 @@ impl Extent {
     /// Returns true if two senders are tried on this path.
     #[must_use]
     pub fn has_two_senders(&self, path: Path) -> bool {
-        !path.bare && (path == SINGLE || path == TRAINS)
+        path == SINGLE || path == TRAINS
     }
 }
 
@@ -125,8 +119,6 @@ pub struct Setting {
     pub cores: String,
     /// The requested receive buffer \[byte\].
     pub buffer_bytes: u32,
-    /// The far side can receive past its kernel.
-    pub xdp: bool,
 }
 
 impl Setting {
@@ -143,7 +135,6 @@ impl Setting {
             datagram_bytes_max: longest(address).map_err(Error::Input)?,
             cores: chosen.words,
             buffer_bytes: BUFFER_BYTES,
-            xdp: far.xdp,
         })
     }
 
@@ -175,14 +166,6 @@ impl Setting {
                      --sizes, for example 64..1472"
                 .to_owned(),
         }))
-    }
-
-    /// The paths that can be tried.
-    #[must_use]
-    pub fn paths(&self, wanted: &[Path]) -> Vec<Path> {
-        let mut paths = wanted.to_vec();
-        paths.retain(|path| path.receiving != Receiving::Xdp || self.xdp);
-        paths
     }
 
     /// Returns the size whose limits are shown in words: the longest with a name, else the longest.
@@ -278,7 +261,6 @@ mod tests {
     fn sizes_that_do_not_fit_are_left_out_and_none_is_shorter_than_a_stamp() {
         let setting = Setting { datagram_bytes_max: 1_472, ..here() };
         assert_eq!(setting.sizes(&[8_972, 1_472, 1, 64, 64, 3]), [16, 64, 1_472]);
-        assert_eq!(setting.paths(&[SINGLE, PAST]), [SINGLE]);
         assert_eq!(setting.headline(&[8_972, 1_472, 64, 1_470]), Some(1_472));
         assert_eq!(setting.headline(&[900, 100]), Some(900));
         assert_eq!(setting.headline(&[9_000]), None);
@@ -313,7 +295,6 @@ mod tests {
             boot: boot.to_owned(),
             cores: cores.to_vec(),
             chosen,
-            xdp: false,
         };
         let of = |near: &Host, far: &Host| {
             let chosen = choose(near, far);

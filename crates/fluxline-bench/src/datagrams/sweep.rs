@@ -1,25 +1,24 @@
 //! Experiment `datagrams`: the sender sends as fast as it can, at each size, on each path.
 //!
-//! It measures throughput, datagram rate, loss and each core's load on both sides. It has one and
-//! two senders, each on a core of its own if there are enough. Source: Galli, TeraDAQ 2010.
+//! It measures throughput, datagram rate and loss, with one and two senders, each on a core of its
+//! own if there are enough. Source: Galli, TeraDAQ 2010.
 
+use std::collections::BTreeMap;
+
+use crate::Error;
 use crate::result::{Experiment, Fact, axis};
-use crate::statistics::median;
 
 use super::curves::Curves;
 use super::ends::Ends;
-use super::message::{Path, Receiving};
-use super::placed::{self, Placed};
+use super::message::Path;
 use super::setting::{Extent, Setting};
 use super::trial::Trial;
-use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "datagrams";
 /// Its description.
 pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender can: throughput, loss and its \
-    place, and each core's load. An FPGA sends single datagrams; trains (UDP_SEGMENT to UDP_GRO) \
-    are for PCs only.";
+    place. An FPGA sends single datagrams; trains (UDP_SEGMENT to UDP_GRO) are for PCs only.";
 
 /// Measures into the experiment. Results measured before an error are kept.
 pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
@@ -30,30 +29,17 @@ pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Resul
     ended
 }
 
+/// A size, the path's place in the extent, and the number of senders.
+type Variant = (usize, usize, usize);
+
 #[derive(Default)]
 struct Sweep {
     curves: Curves,
-    /// The last trial of each path, size and number of senders.
-    last: Vec<Trial>,
-    /// Received rates by path, size and number of senders \[1/s\].
-    rates: Vec<(Path, usize, usize, Vec<f64>)>,
+    /// Received throughput of each round \[Gb/s\].
+    received: BTreeMap<Variant, (Path, Vec<f64>)>,
+    /// The limit of the last trial of each.
+    limits: BTreeMap<Variant, String>,
     warnings: Vec<String>,
-    placed: Placed,
-}
-
-/// Returns the paths in the order of their trials: each with its bare loop, then with two senders.
-fn variants(setting: &Setting, extent: &Extent) -> Vec<(Path, usize)> {
-    let mut variants = Vec::new();
-    for path in setting.paths(&extent.paths) {
-        variants.push((path, 1));
-        if path.receiving != Receiving::Xdp {
-            variants.push((path.bare(), 1));
-        }
-        if extent.has_two_senders(path) {
-            variants.push((path, 2));
-        }
-    }
-    variants
 }
 
 impl Sweep {
@@ -63,96 +49,56 @@ impl Sweep {
         setting: &Setting,
         extent: &Extent,
     ) -> Result<(), Error> {
-        let (sizes, variants) = (setting.some_sizes(&extent.sizes)?, variants(setting, extent));
-        let all = extent.rounds as usize * sizes.len() * variants.len();
-        let mut done = 0;
-        for _ in 0..extent.rounds {
-            for &bytes in &sizes {
-                for &(path, senders) in &variants {
-                    ends.progress(done, all, &format!("{bytes} B {}", label(path, senders)));
-                    let mut plan = setting.trial(path, bytes, None, extent.trial);
-                    plan.sender_cores = setting.sender_cores[..senders].to_vec();
-                    self.take(ends.trial(plan)?);
-                    done += 1;
+        let mut variants = Vec::new();
+        for bytes in setting.some_sizes(&extent.sizes)? {
+            for (index, path) in extent.paths.iter().enumerate() {
+                variants.push((bytes, index, 1));
+                if extent.has_two_senders(*path) {
+                    variants.push((bytes, index, 2));
                 }
+            }
+        }
+        let all = extent.rounds as usize * variants.len();
+        for round in 0..extent.rounds as usize {
+            for (number, variant) in variants.iter().enumerate() {
+                let (bytes, index, senders) = *variant;
+                let path = extent.paths[index];
+                let what = format!("{bytes} B {}", label(path, senders));
+                ends.progress(round * variants.len() + number, all, &what);
+                let mut plan = setting.trial(path, bytes, None, extent.trial);
+                plan.sender_cores = setting.sender_cores[..senders].to_vec();
+                self.take(*variant, ends.trial(plan)?);
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, trial: Trial) {
-        let (path, bytes) = (trial.plan.path, trial.plan.datagram_bytes);
-        let senders = trial.sent.len();
-        let label = label(path, senders);
-        let rate = trial.received_rate();
-        let curves = &mut self.curves;
-        curves.add(&label, axis("received", "Gb/s"), bytes, trial.gigabits(rate));
-        curves.add(&label, axis("received", "datagrams/s"), bytes, rate);
-        curves.add(&label, axis("lost", "%"), bytes, 100.0 * trial.loss());
-        if let Some(us) = placed::apart_us(&trial) {
-            curves.add(&label, axis("first to last sender's beginning", "us"), bytes, us);
-        }
-        self.placed.add(&trial);
-        if !path.bare {
-            let [sending, receiving] = trial.core_loads();
-            curves.add_loads("sending", &label, bytes, &sending);
-            curves.add_loads("receiving", &label, bytes, &receiving);
-        }
-        for warning in &trial.warnings {
-            if !self.warnings.contains(warning) {
-                self.warnings.push(warning.clone());
-            }
-        }
-        let same = |known: &&mut (Path, usize, usize, Vec<f64>)| {
-            (known.0, known.1, known.2) == (path, bytes, senders)
-        };
-        match self.rates.iter_mut().find(same) {
-            Some((.., rates)) => rates.push(rate),
-            None => self.rates.push((path, bytes, senders, vec![rate])),
-        }
-        self.last.retain(|last| {
-            (last.plan.path, last.plan.datagram_bytes, last.sent.len()) != (path, bytes, senders)
-        });
-        self.last.push(trial);
+    fn take(&mut self, variant: Variant, trial: Trial) {
+        let (bytes, path) = (trial.plan.datagram_bytes, trial.plan.path);
+        let label = label(path, trial.sent.len());
+        let (rate, gbps) = (trial.received_rate(), trial.gigabits(trial.received_rate()));
+        self.curves.add(&label, axis("received", "Gb/s"), bytes, gbps);
+        self.curves.add(&label, axis("received", "datagrams/s"), bytes, rate);
+        self.curves.add(&label, axis("lost", "%"), bytes, 100.0 * trial.loss());
+        self.received.entry(variant).or_insert_with(|| (path, Vec::new())).1.push(gbps);
+        self.limits.insert(variant, format!("{bytes} B, {label}: {}", trial.limit));
+        self.warnings.extend(trial.warnings);
     }
 
-    /// A fact for each path and size, beside its bare loop.
-    fn facts(&self) -> Vec<Fact> {
-        let fact = |(path, bytes, senders, rates): &(Path, usize, usize, Vec<f64>)| {
-            let beside = self.rates.iter().find(|(other, size, count, _)| {
-                (*other, *size, *count) == (path.bare(), *bytes, 1)
-            });
-            let gigabits = |rate: f64| rate * *bytes as f64 * 8e-9;
-            let bare = beside.and_then(|(.., rates)| median(rates)).map(gigabits);
-            (!path.bare).then(|| {
-                let label = format!("received, {bytes} B, {}", label(*path, *senders));
-                let samples = rates.iter().copied().map(gigabits).collect();
-                Fact::new(label, "Gb/s", samples).beside("bare loop, one sender", bare)
-            })
-        };
-        self.rates.iter().filter_map(fact).collect()
-    }
-
-    /// Names the limit of each path at one size, one line each.
-    fn limits(&self, size: Option<usize>) -> String {
-        let is_shown =
-            |trial: &&Trial| !trial.plan.path.bare && Some(trial.plan.datagram_bytes) == size;
-        let shown = self.last.iter().filter(is_shown);
-        let sentence = |trial: &Trial| {
-            let label = label(trial.plan.path, trial.sent.len());
-            format!("{} B, {label}: {}", trial.plan.datagram_bytes, trial.limit)
-        };
-        shown.map(sentence).collect::<Vec<_>>().join("\n")
-    }
-
-    fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
-        into.notes = vec![setting.cores.clone(), self.placed.sentence()];
-        into.notes.retain(|note| !note.is_empty());
+    fn fill(mut self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
+        self.warnings.sort_unstable();
+        self.warnings.dedup();
+        into.notes = vec![setting.cores.clone()];
         into.notes.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
-        into.facts = self.facts();
-        into.limit = self.limits(setting.headline(&extent.sizes));
+        let facts = self.received.into_iter().map(|((bytes, _, senders), (path, samples))| {
+            let label = format!("received, {bytes} B, {}", label(path, senders));
+            Fact::new(label, "Gb/s", samples)
+        });
+        into.facts = facts.collect();
+        let size = setting.headline(&extent.sizes);
+        let shown = self.limits.into_iter().filter(|((bytes, ..), _)| Some(*bytes) == size);
+        into.limit = shown.map(|(_, limit)| limit).collect::<Vec<_>>().join("\n");
         into.series = self.curves.into_series();
-        into.placements = self.placed.into_all();
     }
 }
 
@@ -168,40 +114,30 @@ mod tests {
     use super::*;
     use crate::datagrams::ends::InProcess;
     use crate::datagrams::message::Host;
-    use crate::datagrams::setting::{SINGLE, TRAINS};
     use crate::datagrams::trial::TrialPlan;
-    use crate::result::Series;
 
     const HERE: [u8; 4] = [127, 0, 0, 1];
 
     fn extent() -> Extent {
-        Extent {
-            sizes: vec![64, 1_472],
-            trial: Duration::from_millis(60),
-            rounds: 2,
-            ..Extent::quick()
-        }
+        let trial = Duration::from_millis(40);
+        Extent { sizes: vec![64, 1_472], trial, rounds: 2, ..Extent::quick() }
     }
 
     #[test]
-    fn each_path_has_its_curves_and_stands_beside_its_bare_loop() {
+    fn each_path_has_its_curves_its_facts_and_a_limit() {
         let mut done = Experiment::new(NAME, ABOUT);
-        run(&mut InProcess::new(HERE.into()), &extent(), &mut done).unwrap();
-        for path in [SINGLE, TRAINS] {
-            for label in [path.name(), path.bare().name(), label(path, 2)] {
-                let of = |series: &&Series| series.label == label && series.y_unit == "Gb/s";
-                let series = done.series.iter().find(of).expect("a curve");
+        let extent = extent();
+        run(&mut InProcess::new(HERE.into()), &extent, &mut done).unwrap();
+        for path in &extent.paths {
+            for label in [path.name(), label(*path, 2)] {
+                let series = done.series.iter().find(|one| one.label == label).expect("a curve");
                 assert_eq!(series.points.len(), 2, "{label}");
                 assert!(series.points.iter().all(|point| point.samples.len() == 2), "{label}");
             }
         }
         assert_eq!(done.facts.len(), 2 * 4);
-        for fact in &done.facts {
-            assert!(fact.beside.as_ref().is_some_and(|bare| bare.value() > 0.0), "{fact:?}");
-            assert!(fact.samples.iter().all(|&rate| rate > 0.0), "{fact:?}");
-        }
+        assert!(done.facts.iter().all(|fact| fact.unit == "Gb/s" && fact.samples.len() == 2));
         assert_eq!(done.limit.lines().count(), 4, "{}", done.limit);
-        assert!(done.series.iter().any(|series| series.y_label.starts_with("load of the sending")));
         assert!(done.notes[0].contains("one host"), "{:?}", done.notes);
     }
 
@@ -230,14 +166,14 @@ mod tests {
 
     #[test]
     fn a_side_that_dies_leaves_what_was_measured_and_a_sentence() {
-        for trials in 0..4 {
+        for trials in 0..3 {
             let mut dying = Dying(InProcess::new(HERE.into()), trials, Vec::new());
             let mut done = Experiment::new(NAME, ABOUT);
             let error = run(&mut dying, &extent(), &mut done).unwrap_err();
             assert!(error.to_string().contains("it ended"), "{error}");
             assert_eq!(done.series.is_empty(), trials == 0, "{trials}");
             let steps: Vec<(usize, usize)> =
-                (0..=trials as usize).map(|done| (done, 2 * 2 * 6)).collect();
+                (0..=trials as usize).map(|done| (done, 2 * 2 * 4)).collect();
             assert_eq!(dying.2, steps);
         }
     }

@@ -1,16 +1,13 @@
-//! A sender of a trial: it sends unpaced, or busy-waits between small batches.
+//! The senders of a trial: they send unpaced, or busy-wait between small batches.
 
-use std::io;
 use std::net::SocketAddr;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use fluxline::clock;
-use fluxline::pin::{allowed_cores, repin_current_thread};
-use fluxline::udp::{BareSender, SenderConfig, UdpSender};
-use serde::{Deserialize, Serialize};
+use fluxline::pin::repin_current_thread;
+use fluxline::udp::{SenderConfig, UdpSender};
 
 use super::arrivals::{STAMP_BYTES, Stamp};
-use super::cpu::{self, ThreadTime};
 use super::far::DATAGRAM_BYTES_MAX;
 use super::message::{Path, Sending};
 use super::pace::Schedule;
@@ -30,7 +27,7 @@ const BATCH_MAX: usize = TRAINS * TRAIN_MAX;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The plan of a sender.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct SendPlan {
     /// The receiver's address.
     pub destination: SocketAddr,
@@ -69,30 +66,53 @@ impl SendPlan {
 }
 
 /// The result of one sender.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sent {
     /// Datagrams that the kernel took.
     pub datagrams: u64,
     /// The time that it sent \[s\].
     pub seconds: f64,
-    /// Times that the device's queue or the send buffer was full.
-    pub waits: u64,
     /// The longest delay of a batch \[ns\].
     pub late_most_ns: u64,
-    /// The thread's time.
-    pub thread: ThreadTime,
-    /// The time of its start \[ns since 1970\].
-    pub began_ns: u64,
-    /// The cores that it was allowed while it sent.
-    pub cores: Vec<usize>,
-    /// Its process, if it is one of its own.
-    pub process: Option<u32>,
 }
 
-/// A pinned sender with an open socket.
-pub(super) struct Sender<'a> {
+/// Runs all senders of a plan, a thread each, which begin together. `begin` is called when all are
+/// ready, just before they begin.
+///
+/// Errors: outside those of `begin`; inside a sentence of a sender, after all have ended: no
+/// socket, no such core.
+pub fn run<E>(
+    plan: &SendPlan,
+    begin: impl FnOnce() -> Result<(), E>,
+) -> Result<Result<Vec<Sent>, String>, E> {
+    let gates = [Barrier::new(plan.cores.len() + 1), Barrier::new(plan.cores.len() + 1)];
+    std::thread::scope(|scope| {
+        let start = |index: usize| {
+            let gates = &gates;
+            scope.spawn(move || {
+                let opened = Sender::open(plan, index);
+                // Also when it failed: the others wait.
+                gates.iter().for_each(|gate| drop(gate.wait()));
+                opened?.send()
+            })
+        };
+        let threads: Vec<_> = (0..plan.cores.len()).map(start).collect();
+        gates[0].wait();
+        let begun = begin();
+        gates[1].wait();
+        let sent = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let sent = sent.collect();
+        begun.map(|()| sent)
+    })
+}
+
+/// A pinned sender with an open socket, and a batch of datagrams.
+struct Sender<'a> {
     plan: &'a SendPlan,
-    link: Either,
+    link: UdpSender,
+    room: Vec<u8>,
     stamp: Stamp,
 }
 
@@ -100,147 +120,62 @@ impl Sender<'_> {
     /// Pins the calling thread to that sender's core, and opens its socket.
     ///
     /// Errors: a sentence.
-    pub(super) fn open(plan: &SendPlan, index: usize) -> Result<Sender<'_>, String> {
+    fn open(plan: &SendPlan, index: usize) -> Result<Sender<'_>, String> {
         let bytes = plan.datagram_bytes;
         if !(STAMP_BYTES..=DATAGRAM_BYTES_MAX as usize).contains(&bytes) {
             return Err(format!("datagrams of {bytes} byte cannot be sent, or not stamped"));
         }
-        let core = plan.cores.get(index).ok_or_else(|| format!("unknown sender {index}"))?;
+        if let Some(core) = plan.cores[index] {
+            repin_current_thread(core).map_err(|error| error.to_string())?;
+        }
+        let (datagrams, messages) = plan.batch();
+        let mut config = SenderConfig::new(plan.destination);
+        config.segmentation = plan.path.sending == Sending::Trains;
+        config.patience = PATIENCE;
+        let link = UdpSender::open(config).map_err(|error| error.to_string())?;
         let sender = u32::try_from(index).unwrap_or(u32::MAX);
         let stamp = Stamp { trial: plan.trial, sender, number: 0 };
-        Ok(Sender { plan, link: open(plan, *core)?, stamp })
+        Ok(Sender { plan, link, room: vec![1; datagrams * messages * bytes], stamp })
     }
 
-    /// Sends for the plan's time. Errors: a sentence.
-    pub(super) fn send(&mut self) -> Result<Sent, String> {
-        let (began_ns, cores) = (clock::now().as_ns(), allowed_cores());
-        let sent = match &mut self.link {
-            Either::Fluxline(link) => stream(self.plan, link, self.stamp),
-            Either::Bare(link) => stream(self.plan, link, self.stamp),
-        };
-        Ok(Sent { began_ns, cores, ..sent? })
-    }
-}
-
-fn open(plan: &SendPlan, core: Option<usize>) -> Result<Either, String> {
-    if let Some(core) = core {
-        repin_current_thread(core).map_err(|error| error.to_string())?;
-    }
-    let (datagrams, messages) = plan.batch();
-    if plan.path.bare {
-        let bare = BareSender::open(plan.destination, plan.datagram_bytes, datagrams, messages);
-        return Ok(Either::Bare(bare.map_err(|error| error.to_string())?));
-    }
-    let mut config = SenderConfig::new(plan.destination);
-    config.segmentation = plan.path.sending == Sending::Trains;
-    config.patience = PATIENCE;
-    let sender = UdpSender::open(config).map_err(|error| error.to_string())?;
-    let room = vec![1; datagrams * messages * plan.datagram_bytes];
-    Ok(Either::Fluxline(Fluxline { sender, room, datagram_bytes: plan.datagram_bytes }))
-}
-
-enum Either {
-    Fluxline(Fluxline),
-    Bare(BareSender),
-}
-
-/// A batch of datagrams that can be stamped and sent.
-trait Link {
-    /// Datagrams of the batch.
-    fn datagrams(&self) -> usize;
-    /// Stamps a datagram of the batch.
-    fn stamp(&mut self, index: usize, stamp: [u8; STAMP_BYTES]);
-    /// Sends the batch; returns how many datagrams the kernel took, the first ones.
-    fn send(&mut self) -> Result<usize, String>;
-    /// Times that it had to wait for room.
-    fn waits(&self) -> u64;
-}
-
-struct Fluxline {
-    sender: UdpSender,
-    room: Vec<u8>,
-    datagram_bytes: usize,
-}
-
-impl Link for Fluxline {
-    fn datagrams(&self) -> usize {
-        self.room.len() / self.datagram_bytes
+    /// Sends until the plan's time has passed. Errors: a sentence.
+    fn send(&mut self) -> Result<Sent, String> {
+        let plan = self.plan;
+        let share = plan.rate.map_or(0.0, |rate| rate / plan.cores.len() as f64);
+        let mut schedule = Schedule::new(share, self.room.len() / plan.datagram_bytes);
+        let start = Instant::now();
+        while start.elapsed() < plan.duration {
+            let now_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            if schedule.take(now_ns) {
+                self.send_batch()?;
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(Sent {
+            datagrams: self.stamp.number,
+            seconds: start.elapsed().as_secs_f64(),
+            late_most_ns: schedule.late_most_ns(),
+        })
     }
 
-    fn stamp(&mut self, index: usize, stamp: [u8; STAMP_BYTES]) {
-        let at = index * self.datagram_bytes;
-        self.room[at..at + STAMP_BYTES].copy_from_slice(&stamp);
-    }
-
-    fn send(&mut self) -> Result<usize, String> {
+    fn send_batch(&mut self) -> Result<(), String> {
+        let bytes = self.plan.datagram_bytes;
+        for (index, datagram) in self.room.chunks_exact_mut(bytes).enumerate() {
+            let number = self.stamp.number + index as u64;
+            datagram[..STAMP_BYTES].copy_from_slice(&Stamp { number, ..self.stamp }.emit());
+        }
         let mut batch = [[].as_slice(); BATCH_MAX];
         let mut count = 0;
-        for (slice, datagram) in batch.iter_mut().zip(self.room.chunks_exact(self.datagram_bytes)) {
+        for (slice, datagram) in batch.iter_mut().zip(self.room.chunks_exact(bytes)) {
             *slice = datagram;
             count += 1;
         }
-        let sent = self.sender.send(&batch[..count]);
-        Ok(sent.map_err(|error| error.to_string())?.accepted)
+        // What was not taken is stamped anew: numbers have no gaps but lost datagrams.
+        let sent = self.link.send(&batch[..count]).map_err(|error| error.to_string())?;
+        self.stamp.number += sent.accepted as u64;
+        Ok(())
     }
-
-    fn waits(&self) -> u64 {
-        self.sender.counters().buffer_full + self.sender.counters().queue_full
-    }
-}
-
-impl Link for BareSender {
-    fn datagrams(&self) -> usize {
-        BareSender::datagrams(self)
-    }
-
-    fn stamp(&mut self, index: usize, stamp: [u8; STAMP_BYTES]) {
-        self.write(index, &stamp);
-    }
-
-    fn send(&mut self) -> Result<usize, String> {
-        let all = BareSender::datagrams(self);
-        match BareSender::send(self, all) {
-            Ok(sent) => Ok(sent),
-            // A full queue, or a closed port's answer to an earlier datagram.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(0),
-            Err(error) => Err(format!("the bare loop's sending failed: {error}")),
-        }
-    }
-
-    fn waits(&self) -> u64 {
-        0
-    }
-}
-
-/// Sends until the time has passed.
-fn stream(plan: &SendPlan, link: &mut impl Link, mut stamp: Stamp) -> Result<Sent, String> {
-    let share = plan.rate.map_or(0.0, |rate| rate / plan.cores.len() as f64);
-    let mut schedule = Schedule::new(share, link.datagrams());
-    let end_ns = u64::try_from(plan.duration.as_nanos()).unwrap_or(u64::MAX);
-    let (before, start) = (cpu::read_thread(), Instant::now());
-    let now_ns = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let mut now = 0;
-    while now < end_ns {
-        if schedule.take(now) {
-            for index in 0..link.datagrams() {
-                let number = stamp.number + index as u64;
-                link.stamp(index, Stamp { number, ..stamp }.emit());
-            }
-            // What was not taken is stamped anew: numbers have no gaps but lost datagrams.
-            stamp.number += link.send()? as u64;
-        } else {
-            std::hint::spin_loop();
-        }
-        now = now_ns();
-    }
-    Ok(Sent {
-        datagrams: stamp.number,
-        seconds: start.elapsed().as_secs_f64(),
-        waits: link.waits(),
-        late_most_ns: schedule.late_most_ns(),
-        thread: cpu::read_thread().since(&before),
-        ..Sent::default()
-    })
 }
 
 #[cfg(test)]
@@ -268,5 +203,14 @@ mod tests {
         assert_eq!(plan(Sending::Trains, None).batch(), (44, 4));
         assert_eq!(plan(Sending::Trains, Some(5.0)).batch(), (44, 1));
         assert_eq!([64, 1_472, 8_972, 65_507].map(train), [64, 44, 7, 1]);
+    }
+
+    #[test]
+    fn a_sender_that_cannot_begin_says_so_and_holds_nobody_up() {
+        let mut plan = plan(Sending::Single, Some(1_000.0));
+        assert_eq!(run(&plan, || Err::<(), &str>("no")).unwrap_err(), "no");
+        plan.cores[1] = Some(100_000);
+        let why = run(&plan, || Ok::<(), ()>(())).unwrap().unwrap_err();
+        assert!(why.contains("100000"), "{why}");
     }
 }

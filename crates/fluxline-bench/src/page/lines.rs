@@ -24,8 +24,6 @@ fn of(experiment: &Experiment, widest: usize) -> Vec<String> {
     let mut lines = vec![experiment.name.clone()];
     lines.extend(experiment.facts.iter().filter_map(|fact| line(fact, widest)));
     let indented = |text: String| format!("  {text}");
-    let places = experiment.placements.iter();
-    lines.extend(places.map(|one| format!("  {} is a {} on {}", one.who, one.what, one.on())));
     lines.extend(experiment.limit.lines().map(|line| indented(line.to_owned())));
     if !experiment.incomplete.is_empty() {
         lines.push(indented(format!("incomplete: {}", experiment.incomplete)));

@@ -3,7 +3,7 @@
 use fluxline_report::{Cell, Table};
 
 use super::words::{self, quantity};
-use crate::result::{Fact, Placement};
+use crate::result::Fact;
 use crate::statistics::Summary;
 
 /// Makes a table.
@@ -70,12 +70,4 @@ pub(super) fn limits(lines: &str) -> Table {
         vec![Cell::Text(what.to_owned()), Cell::Text(limit.to_owned())]
     };
     table("What limits", &["", "limit"], lines.lines().map(row).collect())
-}
-
-/// Lists the cores of senders and receivers.
-pub(super) fn placements(all: &[Placement]) -> Table {
-    let row = |one: &Placement| {
-        vec![Cell::Text(one.who.clone()), Cell::Text(one.what.clone()), Cell::Text(one.on())]
-    };
-    table("Who ran where", &["", "is a", "allowed"], all.iter().map(row).collect())
 }

@@ -12,7 +12,7 @@ use super::link::Link;
 use super::runner::{self, Runner, Trial, Watch};
 use crate::Error;
 use crate::control::{Channel, Greeting, Message};
-use crate::environment::{Conversation, Environment, NearEnd, Program, Service, Stop};
+use crate::environment::{Conversation, Environment, NearEnd, Service, Stop};
 use crate::role::{JoinConfig, Side, TrialKind};
 
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
@@ -42,8 +42,6 @@ pub struct NearConfig {
     pub progress: Progress,
     /// Set when the user interrupts.
     pub stop: Stop,
-    /// The command of a process that sends datagrams; `None`: threads send.
-    pub sender: Option<Program>,
 }
 
 /// The near side of a benchmark on a real link.
@@ -262,10 +260,6 @@ impl Environment for Near {
 
     fn stop(&self) -> &Stop {
         &self.config.stop
-    }
-
-    fn sender(&self) -> Option<&Program> {
-        self.config.sender.as_ref()
     }
 }
 

@@ -12,8 +12,6 @@ def main() -> int:
         match sys.argv[1:]:
             case ["bench", "--serve", *_]:
                 _fluxline.bench_serve()
-            case ["bench", "--send"]:
-                _fluxline.bench_send()
             case _:
                 print(
                     "python -m fluxline runs parts of fluxline.bench alone; the commands are in "

@@ -32,7 +32,6 @@ __all__ = [
     "VERSION",
     "Values",
     "bench",
-    "bench_send",
     "bench_serve",
     "parse_time",
     "simulate",
@@ -397,7 +396,6 @@ def bench(
 ) -> str: ...
 def parse_time(text: str) -> int: ...
 def bench_serve() -> None: ...
-def bench_send() -> None: ...
 
 @final
 class RunHandle:
