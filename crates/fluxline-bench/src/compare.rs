@@ -179,7 +179,9 @@ pub fn page(names: [&str; 2], before: &Report, after: &Report) -> Page {
     }
 }
 
-fn table(names: [&str; 2], rows: &[&Row]) -> Table {
+/// Makes a table of rows; `names` are those of the two reports.
+#[must_use]
+pub fn table(names: [&str; 2], rows: &[&Row]) -> Table {
     let columns = ["", "", names[0], names[1], "change", "verdict"];
     let row = |row: &&Row| {
         let word = row.verdict.word().to_owned();
@@ -204,8 +206,7 @@ fn table(names: [&str; 2], rows: &[&Row]) -> Table {
 }
 
 /// Writes a median with its spread.
-#[must_use]
-pub fn middle(summary: &Summary, unit: &str) -> String {
+fn middle(summary: &Summary, unit: &str) -> String {
     let median = words::quantity(summary.median, unit);
     match summary.count {
         1 => median,

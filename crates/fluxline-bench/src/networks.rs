@@ -142,17 +142,18 @@ impl Network {
         })
     }
 
-    fn row(&self) -> [String; 6] {
-        let dash = || "–".to_owned();
+    fn row(&self) -> Vec<Cell> {
         let figures = self.figures();
-        let of = |value: Option<f64>, unit: &str| value.map_or_else(dash, |of| quantity(of, unit));
-        [
-            self.name.clone(),
+        let of = |value: Option<f64>, unit: &str| {
+            Cell::Number(value.map_or_else(|| "–".to_owned(), |of| quantity(of, unit)))
+        };
+        vec![
+            Cell::Text(self.name.clone()),
             of(figures.and_then(|of| of.latency_us), "us"),
             of(figures.map(|of| of.largest_gbps), "Gb/s"),
             of(figures.and_then(|of| of.asymptotic_gbps), "Gb/s"),
             of(figures.map(|of| of.half_bytes), "B"),
-            self.origin.clone(),
+            Cell::Text(self.origin.clone()),
         ]
     }
 }
@@ -160,24 +161,6 @@ impl Network {
 /// The columns of the table.
 const COLUMNS: [&str; 6] =
     ["network", "half round trip, 8 B", "largest rate", "asymptotic rate", "n1/2", "origin"];
-
-/// Writes the table for a terminal: columns line up.
-#[must_use]
-pub fn lines(networks: &[Network]) -> Vec<String> {
-    let rows: Vec<[String; 6]> = std::iter::once(COLUMNS.map(str::to_owned))
-        .chain(networks.iter().map(Network::row))
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            let is_number = (1..5).contains(&column);
-            if is_number { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        cells.collect::<Vec<String>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
 
 /// Returns the networks as JSON.
 #[must_use]
@@ -234,20 +217,13 @@ fn headlines(networks: &[Network]) -> Vec<Headline> {
     quickest.into_iter().chain(fastest).collect()
 }
 
-fn table(networks: &[Network]) -> Table {
-    let row = |of: &Network| {
-        let cells = of.row().into_iter().enumerate();
-        cells
-            .map(|(column, text)| match column {
-                1..5 => Cell::Number(text),
-                _ => Cell::Text(text),
-            })
-            .collect()
-    };
+/// Makes the table of all figures.
+#[must_use]
+pub fn table(networks: &[Network]) -> Table {
     Table {
         title: String::new(),
         columns: COLUMNS.map(str::to_owned).to_vec(),
-        rows: networks.iter().map(row).collect(),
+        rows: networks.iter().map(Network::row).collect(),
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Session<'a> {
     pub kinds: &'a [&'static ExperimentKind],
     /// Set when the user interrupts.
     pub stop: Stop,
-    /// The program of far side and senders on this host: it gets `bench --serve` or `bench --send`.
+    /// The program of a far side on this host: it gets `bench --serve`.
     pub program: Program,
 }
 
@@ -71,11 +71,19 @@ impl Session<'_> {
             let thread = scope.spawn(|| self.run_with(far, report, progress));
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        ended.map_err(|error| match (&error, &mut local) {
+        let ended = ended.map_err(|error| match (&error, &mut local) {
             // The end of a process that was started here is known better.
-            (Error::PeerGone { .. }, Some(local)) => local.died().unwrap_or(error),
+            (Error::PeerGone { .. } | Error::Refused(_), Some(local)) => {
+                local.died().unwrap_or(error)
+            }
             _ => error,
-        })
+        });
+        if let Some(local) = &mut local
+            && !matches!(ended, Err(Error::NoPeer { .. }))
+        {
+            local.finish();
+        }
+        ended
     }
 
     fn run_with(&self, far: Far, report: &mut Report, progress: Progress) -> Result<(), Error> {

@@ -198,22 +198,6 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_of_a_virtual_machines_card_are_found_by_its_device() {
-        let folder = tempfile::tempdir().unwrap();
-        for line in include_str!("hosts/vm.txt").lines() {
-            let Some((path, value)) = line.split_once(" = ") else { continue };
-            let path = folder.path().join(path.trim_start_matches('/'));
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, value.replace("\\n", "\n")).unwrap();
-        }
-        let card = Card { device: Some("virtio2".into()), ..Card::default() };
-        let lines = lines_of(&Files::below(folder.path()), "eth0", &card);
-        let names: Vec<&str> = lines.values().map(|line| line.name.as_str()).collect();
-        assert_eq!(names, ["virtio2-input.0", "virtio2-output.0"], "config never came");
-        assert_eq!(lines[&38].allowed, [0, 1]);
-    }
-
-    #[test]
     fn an_interface_that_is_not_there_is_nothing_and_no_panic() {
         for name in ["flx-none", "", "..", "a-name-longer-than-interfaces-have"] {
             let passage = Passage::read(name);

@@ -42,6 +42,16 @@ impl Page {
     }
 }
 
+impl Table {
+    /// Writes the table as plain text: columns line up.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        push_table(&mut out, self);
+        out
+    }
+}
+
 fn push_section(out: &mut String, section: &Section) {
     out.push('\n');
     push_heading(out, &section.title, '-');

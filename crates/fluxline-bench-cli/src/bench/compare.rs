@@ -43,17 +43,10 @@ pub fn compare(paths: &[PathBuf], folder: Option<&Path>, json: bool) -> Result<(
     let counts =
         compare::counts(&rows).map(|(verdict, count)| format!("{count} {}", verdict.word()));
     say!("{} numbers: {}", rows.len(), counts.join(", "));
-    for row in compare::apart(&rows).into_iter().take(LINES_MAX) {
-        say!(
-            "  {:<12} {:<44} {:>18} -> {:>18} {:>+7.1} %  {}",
-            row.experiment,
-            row.what,
-            compare::middle(&row.before, &row.unit),
-            compare::middle(&row.after, &row.unit),
-            row.change() * 100.0,
-            row.verdict.word()
-        );
-    }
+    let mut apart = compare::apart(&rows);
+    apart.truncate(LINES_MAX);
+    let table = compare::table(["before", "after"], &apart);
+    table.text().lines().for_each(|line| say!("  {line}"));
     Ok(())
 }
 

@@ -56,7 +56,7 @@ pub fn compare(sources: &[PathBuf], arguments: &BenchArguments, json: bool) -> R
     if json {
         print_json(&networks::document(&networks));
     } else {
-        networks::lines(&networks).iter().for_each(|line| say!("{line}"));
+        networks::table(&networks).text().lines().for_each(|line| say!("{line}"));
     }
     Ok(())
 }

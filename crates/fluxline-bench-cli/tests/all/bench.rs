@@ -53,7 +53,6 @@ fn other_of(bench: &mut Child) -> u32 {
         if let Some(other) =
             serving_child_of(bench.id()).filter(|_| !left_of(bench.id()).is_empty())
         {
-            std::thread::sleep(Duration::from_millis(100)); // it is in the middle
             return other;
         }
         std::thread::sleep(Duration::from_millis(5));

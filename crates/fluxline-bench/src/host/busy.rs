@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -95,16 +94,6 @@ pub struct Watch {
     taken: BTreeMap<String, u64>,
 }
 
-/// A process in a snapshot of /proc.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Process {
-    name: String,
-    parent: u32,
-    /// Its own time, and that of its children that have ended \[ticks\].
-    ticks: u64,
-    is_ours: bool,
-}
-
 impl Watch {
     /// Starts now, in the thread that measures.
     #[must_use]
@@ -145,79 +134,46 @@ impl Watch {
     }
 }
 
-/// Computes the time of each program between two snapshots, without ours \[ticks\].
+/// The name and the processor time \[ticks\] of another program's process.
+type Process = (String, u64);
+
+/// Computes the time of each program between two snapshots \[ticks\]. Of a process that ended
+/// between them, the time since the first one is not known.
 fn taken(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>) -> BTreeMap<String, u64> {
-    // The time of a process that ended is now in the time of its next ancestor that lives.
-    let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
-    for (_, gone) in before.iter().filter(|(number, _)| !after.contains_key(number)) {
-        let mut heir = gone.parent;
-        while let Some(parent) = before.get(&heir).filter(|_| !after.contains_key(&heir)) {
-            heir = parent.parent;
-        }
-        *counted.entry(heir).or_default() += gone.ticks;
-    }
     let mut taken = BTreeMap::new();
-    for (number, process) in after.iter().filter(|(_, process)| !process.is_ours) {
-        let known = before.get(number).map_or(0, |process| process.ticks);
-        let known = known + counted.get(number).copied().unwrap_or(0);
-        let ticks = process.ticks.saturating_sub(known);
-        if ticks > 0 {
-            *taken.entry(process.name.clone()).or_default() += ticks;
+    for (number, (name, ticks)) in after {
+        let known = before.get(number).map_or(0, |(_, ticks)| *ticks);
+        if *ticks > known {
+            *taken.entry(name.clone()).or_default() += ticks - known;
         }
     }
     taken
 }
 
-/// Reads all processes of the host but kernel threads, whose time is mostly our own packets.
+/// Reads all processes of the host but those of this program and kernel threads, whose time is
+/// mostly our own packets.
 fn processes() -> BTreeMap<u32, Process> {
+    let executable = |number: u32| fs::read_link(format!("/proc/{number}/exe")).ok();
+    let own = executable(std::process::id());
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut all: BTreeMap<u32, Process> = numbers
-        .filter_map(|number| {
-            let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-            Some((number, process(&stat)?))
-        })
-        .filter(|(number, process)| *number != KTHREADD && process.parent != KTHREADD)
-        .collect();
-    mark_ours(&mut all);
-    all
+    let others = numbers.filter(|number| own.is_none() || executable(*number) != own);
+    let of = |number: u32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        Some((number, process(&stat)?))
+    };
+    others.filter(|number| *number != KTHREADD).filter_map(of).collect()
 }
 
-/// Reads a line of /proc/PID/stat.
+/// Reads a line of /proc/PID/stat; `None`: garbage, or a kernel thread.
 fn process(stat: &str) -> Option<Process> {
     let (head, rest) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let parent = words.get(1)?.parse().ok()?;
-    // utime, stime, cutime, cstime: fields 14 to 17, the third being the first word here.
-    let ticks = words.get(11..15)?.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
-    Some(Process { name: name.to_owned(), parent, ticks, is_ours: false })
-}
-
-/// Marks this program's processes, wherever they were started, and all that they started.
-fn mark_ours(all: &mut BTreeMap<u32, Process>) {
-    let executable = |number: u32| fs::read_link(format!("/proc/{number}/exe")).ok();
-    let own: Option<PathBuf> = executable(std::process::id());
-    let name = all.get(&std::process::id()).map(|own| own.name.clone());
-    let numbers: Vec<u32> = all.keys().copied().collect();
-    for number in numbers {
-        let is_named = all.get(&number).map(|process| &process.name) == name.as_ref();
-        if is_named && own.is_some() && executable(number) == own {
-            mark_with_children(number, all);
-        }
-    }
-}
-
-fn mark_with_children(number: u32, all: &mut BTreeMap<u32, Process>) {
-    let mut open = vec![number];
-    while let Some(number) = open.pop() {
-        let Some(process) = all.get_mut(&number).filter(|process| !process.is_ours) else {
-            continue;
-        };
-        process.is_ours = true;
-        let children = all.iter().filter(|(_, process)| process.parent == number);
-        open.extend(children.map(|(number, _)| *number));
-    }
+    let parent: u32 = words.get(1)?.parse().ok()?;
+    // utime, stime: fields 14 and 15, the third being the first word here.
+    let ticks = words.get(11..13)?.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
+    (parent != KTHREADD).then(|| (name.to_owned(), ticks))
 }
 
 /// Reads the time that this thread has waited for its core \[ns\]; 0: not known.
@@ -233,53 +189,18 @@ mod tests {
 
     use super::*;
 
-    fn of(name: &str, parent: u32, ticks: u64) -> Process {
-        Process { name: name.into(), parent, ticks, is_ours: false }
-    }
-
     #[test]
-    fn time_of_a_child_that_ended_counts_once_at_its_parent() {
-        let before = [(10, of("cargo", 1, 5)), (11, of("rustc", 10, 300))].into();
-        // The compiler took 100 more, and ended: all of its time is its parent's now.
-        let after = [(10, of("cargo", 1, 5 + 400))].into();
-        assert_eq!(taken(&before, &after), [("cargo".to_owned(), 100)].into());
-    }
-
-    #[test]
-    fn time_of_a_family_that_ended_together_counts_once_at_the_ancestor_that_lives() {
-        let before: BTreeMap<u32, Process> = [
-            (9, of("bash", 1, 0)),
-            (10, of("cargo", 9, 5)),
-            (11, of("rustc", 10, 9_000)),
-            (12, of("ld", 11, 40)),
-        ]
-        .into();
-        let after = [(9, of("bash", 1, 5 + 9_000 + 40 + 7))].into();
-        assert_eq!(taken(&before, &after), [("bash".to_owned(), 7)].into());
-    }
-
-    #[test]
-    fn a_new_process_counts_whole_and_ours_not_at_all() {
-        let ours = Process { is_ours: true, ..of("fluxline", 1, 900) };
-        let before = [(20, ours.clone())].into();
-        let after = [(20, Process { ticks: 5000, ..ours }), (21, of("make", 1, 70))].into();
-        assert_eq!(taken(&before, &after), [("make".to_owned(), 70)].into());
-    }
-
-    #[test]
-    fn our_own_children_are_ours_whatever_they_are_called() {
-        let mut all: BTreeMap<u32, Process> =
-            [(5, of("a", 1, 0)), (6, of("b", 5, 0)), (7, of("c", 6, 0)), (8, of("d", 1, 0))].into();
-        mark_with_children(5, &mut all);
-        let ours: Vec<u32> =
-            all.iter().filter(|(_, one)| one.is_ours).map(|(number, _)| *number).collect();
-        assert_eq!(ours, [5, 6, 7]);
+    fn time_is_that_since_the_last_look_and_a_new_process_counts_whole() {
+        let of = |name: &str, ticks: u64| (name.to_owned(), ticks);
+        let before = [(10, of("cargo", 5)), (11, of("rustc", 300))].into();
+        let after = [(10, of("cargo", 25)), (12, of("make", 70))].into();
+        assert_eq!(taken(&before, &after), [("cargo".to_owned(), 20), ("make".into(), 70)].into());
     }
 
     #[test]
     fn a_name_with_blanks_and_brackets_is_read_whole() {
         let stat = "42 (a (b) c) R 7 42 42 0 -1 0 0 0 0 0 11 12 13 14 20 0 1 0 5 6 7";
-        assert_eq!(process(stat), Some(of("a (b) c", 7, 50)));
+        assert_eq!(process(stat), Some(("a (b) c".to_owned(), 23)));
         assert_eq!(process("42 (a"), None);
     }
 

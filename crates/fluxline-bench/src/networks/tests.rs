@@ -76,10 +76,11 @@ fn wrong_curves_are_refused_with_file_and_line() {
 fn the_table_lines_up_and_the_page_has_all_networks() {
     let coarse = Network { name: "a longer name".into(), is_coarse: true, ..model() };
     let networks = [model(), coarse];
-    let lines = lines(&networks);
+    let text = table(&networks).text();
+    let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3);
     let end = |line: &str| line.find("computed").or(line.find("origin")).expect("a column");
-    let begin = lines[0].chars().take(end(&lines[0])).count();
+    let begin = lines[0].chars().take(end(lines[0])).count();
     for line in &lines[1..] {
         assert_eq!(line.chars().take_while(|of| *of != 'c').count(), begin, "{lines:#?}");
     }

@@ -303,6 +303,7 @@ fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Valu
         let worked = gather.step(&mut *fabric, now)?;
         watch.turn(worked, now, conversation)?;
     }
+    conversation.send(&json!({ "done": true }))?;
     // The last acknowledgements are sent when the node is polled: until the near end has them.
     let mut heard = None;
     while heard.is_none() {
@@ -334,7 +335,9 @@ fn send(
         nodes.push((fabric, sender));
     }
     let mut watch = Watch::new();
-    while nodes.iter().any(|(_, sender)| sender.placed() < task.blocks) {
+    // Blocks that are placed may not be counted yet: nobody leaves before the far end has them all.
+    let mut heard = None;
+    while heard.is_none() || nodes.iter().any(|(_, sender)| sender.placed() < task.blocks) {
         let now = clock::monotonic();
         let blocks = match nodes.iter().all(|(_, sender)| sender.is_ready()) {
             true => task.blocks,
@@ -345,6 +348,9 @@ fn send(
             worked |= sender.step(&mut **fabric, blocks, now)?;
         }
         watch.turn(worked, now, conversation)?;
+        if heard.is_none() && watch.turns.is_multiple_of(64) {
+            heard = conversation.receive(Duration::ZERO)?;
+        }
     }
     conversation.send(&Value::Null)?;
     Ok(Value::Null)

@@ -365,9 +365,10 @@ impl<'a> Session<'a> {
         self.take_key().map(|key| Some(Message::Key(key)))
     }
 
-    /// Returns true when the peer has closed its connection and all its messages were taken.
+    /// Returns true when the peer has closed its connection. Whole messages were taken before; the
+    /// beginning of one will not become whole.
     pub fn is_over(&self) -> bool {
-        self.is_closed && self.inbox.is_empty()
+        self.is_closed
     }
 
     fn garbled(&self, bytes: &[u8]) -> Error {

@@ -83,6 +83,17 @@ impl Local {
     }
 }
 
+impl Local {
+    /// Waits until the process has ended by itself, as it does when its near side is gone: one that
+    /// is killed leaves its files in shared memory. One that does not end is killed when dropped.
+    pub fn finish(&mut self) {
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < ANSWER_LIMIT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl Drop for Local {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -2,56 +2,20 @@
 //! guesses, and benchmarks that are gone after any step. Who has the key is served all the same.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use fluxline_bench::control::{Channel, Greeting, MESSAGE_BYTES_MAX, Message, take_message};
 use fluxline_bench::environment::{Environment, Plan};
-use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
+use fluxline_bench::real::{Near, Until};
 use fluxline_bench::result::Report;
-use fluxline_bench::{Error, Stop, registry, run};
+use fluxline_bench::{Error, Stop, registry};
 use fluxline_core::random::{Draw, test_seed};
 use serde_json::{Value, json};
 
-const KEY: &str = "a key of the test";
-/// A client with the key is served within this time, even during attacks.
-const SERVED_WITHIN: Duration = Duration::from_secs(15);
-
-/// Each of these tests wants both cores for itself.
-fn alone() -> MutexGuard<'static, ()> {
-    static CORES: Mutex<()> = Mutex::new(());
-    CORES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The far side in a thread.
-struct Far {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    said: Arc<Mutex<Vec<String>>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
+use crate::support::{self, Far, KEY, LIMIT, alone};
 
 impl Far {
-    fn start(until: Until) -> Far {
-        let server = Server::bind("127.0.0.1:0".parse().expect("an address"), KEY).expect("free");
-        let address = server.address();
-        let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-        let (flag, lines) = (Stop::on(Arc::clone(&stop)), Arc::clone(&said));
-        let say = move |how: &str| lines.lock().expect("whole").push(how.to_owned());
-        let thread = std::thread::spawn(move || server.serve(until, &flag, &say).expect("serves"));
-        Far { address, stop, said, thread: Some(thread) }
-    }
-
-    fn is_over(&self) -> bool {
-        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
-    }
-
-    fn said(&self) -> Vec<String> {
-        self.said.lock().expect("whole").clone()
-    }
-
     fn connected(&self) -> TcpStream {
         TcpStream::connect(self.address).expect("it listens")
     }
@@ -65,25 +29,8 @@ impl Far {
     }
 }
 
-impl Drop for Far {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 fn connect(far: &Far, url: &str) -> Result<Near, Error> {
-    Near::connect(NearConfig {
-        link: Link::parse(url).expect("a link"),
-        url: url.to_owned(),
-        control: far.address,
-        key: KEY.to_owned(),
-        cores: [None, None],
-        progress: Box::new(|_, _, _| {}),
-        stop: Stop::default(),
-    })
+    support::connect(url, far.address, KEY)
 }
 
 /// Connects as a person would who has the key: again, while another benchmark is served.
@@ -92,23 +39,15 @@ fn served(far: &Far, url: &str) -> Near {
     loop {
         match connect(far, url) {
             Ok(near) => return near,
-            Err(error) => assert!(began.elapsed() < SERVED_WITHIN, "{error}"),
+            Err(error) => assert!(began.elapsed() < LIMIT, "{error}"),
         }
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-fn plan() -> Plan {
-    Plan { rounds: 1, sizes: [1, 64], ..Plan::quick() }
-}
-
-fn measure(near: &mut Near, link: &str) {
-    let url = Link::parse(link).expect("a link");
-    let entries = run::choose(&["integrity".to_owned()], &url).expect("there");
-    let mut report = run::begin(link, &plan(), json!({}));
-    let ended = run::run(near, &plan(), &entries, &mut report);
-    ended.unwrap_or_else(|error| panic!("{link}: {error}"));
-    assert!(!report.is_empty());
+fn measure(near: &mut Near, url: &str) {
+    let plan = Plan { rounds: 1, sizes: [1, 64], ..Plan::quick() };
+    support::measure(near, url, &["integrity"], &plan);
 }
 
 #[test]
@@ -119,14 +58,12 @@ fn a_port_scan_does_not_end_serving_once() {
         drop(far.connected());
     }
     far.connected().write_all(b"GET / HTTP/1.1\r\n\r\n").expect("sent");
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!far.is_over(), "{:?}", far.said());
     let mut near = connect(&far, "shm://").expect("it still serves");
     measure(&mut near, "shm://");
     drop(near);
     let began = Instant::now();
     while !far.is_over() {
-        assert!(began.elapsed() < SERVED_WITHIN, "one benchmark was served");
+        assert!(began.elapsed() < LIMIT, "one benchmark was served");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -135,7 +72,6 @@ fn a_port_scan_does_not_end_serving_once() {
 fn silent_connections_delay_nobody_who_has_the_key() {
     let far = Far::start(Until::Stopped);
     let silent: Vec<TcpStream> = (0..8).map(|_| far.connected()).collect();
-    std::thread::sleep(Duration::from_millis(100));
     // Another limit would give up first: five seconds for each of the silent ones are too many.
     let near = connect(&far, "tcp://127.0.0.1").expect("served beside them");
     drop(near);
@@ -149,7 +85,8 @@ fn who_guesses_the_key_waits() {
     let far = Far::start(Until::Stopped);
     let (began, mut answers) = (Instant::now(), 0);
     let mut guesses: Vec<Channel> = (0..4).map(|_| far.hello("guess")).collect();
-    while began.elapsed() < Duration::from_secs(2) {
+    while answers < 4 {
+        assert!(began.elapsed() < LIMIT, "{answers} answers");
         for guess in &mut guesses {
             match guess.poll() {
                 Ok(None) => {}
@@ -164,8 +101,9 @@ fn who_guesses_the_key_waits() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // 0.1 + 0.2 + 0.4 + 0.8 s of waiting are between the first five.
-    assert!((1..=5).contains(&answers), "{answers} guesses in 2 s");
+    // 0.1 + 0.2 + 0.4 s of waiting are between the first four.
+    let least = Duration::from_millis(700);
+    assert!(began.elapsed() >= least, "{answers} guesses in {:?}", began.elapsed());
     drop(guesses);
     served(&far, "tcp://127.0.0.1");
 }
@@ -190,7 +128,7 @@ fn a_service_that_takes_longer_than_the_death_of_a_peer_breaks_no_link() {
     let parameters = json!({ "address": "127.0.0.1" });
     let tcp = registry::service("tcp-exchange").expect("there");
     let outcome = near.call(tcp, &parameters, &mut |conversation| {
-        let told = conversation.receive(Duration::from_secs(5))?.unwrap_or_default();
+        let told = conversation.receive(LIMIT)?.unwrap_or_default();
         let port = told["port"].as_u64().expect("a port");
         let stream = TcpStream::connect(("127.0.0.1", port as u16)).expect("it listens");
         std::thread::sleep(Duration::from_secs(4));
@@ -250,7 +188,7 @@ fn whatever_strangers_and_dying_benchmarks_do_the_next_one_is_served() {
     let _alone = alone();
     let mut draw = Draw::new(test_seed!(1));
     let far = Far::start(Until::Stopped);
-    for round in 0..6 {
+    for round in 0..3 {
         let kept: Vec<TcpStream> =
             (0..1 + draw.below(12)).filter_map(|_| act(&far, &mut draw)).collect();
         assert!(!far.is_over(), "round {round}: {:?}", far.said());
@@ -268,7 +206,7 @@ fn a_stranger_is_given_no_memory_for_a_long_message() {
     let far = Far::start(Until::Stopped);
     let mut stream = far.connected();
     stream.write_all(&5000_u32.to_le_bytes()).expect("sent");
-    stream.set_read_timeout(Some(SERVED_WITHIN)).expect("set");
+    stream.set_read_timeout(Some(LIMIT)).expect("set");
     // Cut off at once, and not when the message has not come.
     assert!(matches!(stream.read(&mut [0; 1]), Ok(0) | Err(_)));
     served(&far, "tcp://127.0.0.1");
@@ -283,7 +221,7 @@ fn any_bytes_are_messages_or_refused() {
     let body = serde_json::to_vec(&good).expect("JSON");
     let mut whole = (body.len() as u32).to_le_bytes().to_vec();
     whole.extend(body);
-    for _ in 0..20_000 {
+    for _ in 0..5_000 {
         let mut bytes = whole.clone();
         for _ in 0..draw.below(4) {
             let place = draw.below(bytes.len() as u64) as usize;
