@@ -1,5 +1,5 @@
-//! Puts, gets, stores, incast and soak on real links, both sides in two threads: they run, and their numbers
-//! are numbers.
+//! Puts, gets, stores, incast and soak on real links, both sides in two threads: they run, and
+//! their numbers are numbers.
 
 use fluxline_bench::environment::Plan;
 use fluxline_bench::result::{Experiment, Report};
