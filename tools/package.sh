@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes what a host without Rust can install, below target/package:
 #
-#   fluxline                      one static binary
+#   fluxline, fluxline-sim, fluxline-bench    static binaries, in the profile dist (thin LTO)
 #   fluxline_VERSION_ARCH.deb     the same with manual pages, completions, descriptions and examples
 #
-# Then tries the binary in a root directory that holds nothing else. The C library is linked in
+# Then tries the first two in a root directory that holds nothing else. The C library is linked in
 # (glibc, `crt-static`), so the binary runs on any Linux of its architecture, at the same speed. It
 # takes addresses as numbers: a static glibc resolves names only where the same glibc is installed.
 # Needs Rust, a C compiler with the static C library (Debian: libc6-dev), unshare for the trial, and
@@ -22,29 +22,35 @@ if ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test 
   exit 1
 fi
 
-say "static binary for $target"
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target "$target"
+programs=(fluxline fluxline-sim fluxline-bench)
+say "static binaries for $target"
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --target "$target" \
+  --workspace --bins
 mkdir -p "$out"
+for program in "${programs[@]}"; do
+  binary="$out/$program"
+  strip -o "$binary" "target/$target/dist/$program"
+  if ldd "$binary" 2>/dev/null | grep -q '=>'; then
+    echo "$binary still needs shared libraries:"
+    ldd "$binary"
+    exit 1
+  fi
+done
 binary="$out/fluxline"
-strip -o "$binary" "target/$target/release/fluxline"
-if ldd "$binary" 2>/dev/null | grep -q '=>'; then
-  echo "$binary still needs shared libraries:"
-  ldd "$binary"
-  exit 1
-fi
 
 say "trial in a root directory with this file, two examples and /dev/[u]random"
 root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
 mkdir "$root/tmp" "$root/dev"
 touch "$root/dev/random" "$root/dev/urandom"
-cp "$binary" examples/board/board.toml examples/board/board.pcapng "$root/"
+cp "$binary" "$out/fluxline-sim" scenarios/sci-ring.toml examples/board/board.toml examples/board/board.pcapng "$root/"
 unshare --map-root-user --mount bash -euo pipefail -c '
   for name in random urandom; do mount --bind /dev/$name "$1/dev/$name"; done
   chroot "$1" /fluxline --version
   chroot "$1" /fluxline run --pcap board.pcapng --format board.toml --events key --require 4 \
     --folder tmp/run >"$1/tmp/printed"
   chroot "$1" /fluxline export tmp/run --to parquet
+  chroot "$1" /fluxline sim run sci-ring.toml --quick >"$1/tmp/simulated"
 ' trial "$root"
 grep "^Received 591 datagrams: 591 recorded" "$root/tmp/printed"
 
@@ -55,12 +61,15 @@ if ! command -v dpkg-deb >/dev/null; then
 fi
 tree="$root/deb"
 share="$tree/usr/share"
-install -D -m 755 "$binary" "$tree/usr/bin/fluxline"
-"$binary" generate man "$share/man/man1"
-"$binary" generate completions "$root/completions"
-install -D -m 644 "$root/completions/fluxline.bash" "$share/bash-completion/completions/fluxline"
-install -D -m 644 "$root/completions/_fluxline" "$share/zsh/vendor-completions/_fluxline"
-install -D -m 644 "$root/completions/fluxline.fish" "$share/fish/vendor_completions.d/fluxline.fish"
+# The first one has a short page for each command of the others, which theirs replace.
+for program in "${programs[@]}"; do
+  install -D -m 755 "$out/$program" "$tree/usr/bin/$program"
+  "$out/$program" generate man "$share/man/man1"
+  "$out/$program" generate completions "$root/completions"
+  install -D -m 644 "$root/completions/$program.bash" "$share/bash-completion/completions/$program"
+  install -D -m 644 "$root/completions/_$program" "$share/zsh/vendor-completions/_$program"
+  install -D -m 644 "$root/completions/$program.fish" "$share/fish/vendor_completions.d/$program.fish"
+done
 gzip -9n "$share"/man/man1/*
 mkdir -p "$share/doc/fluxline/examples"
 cp -r examples/*.toml examples/board "$share/doc/fluxline/examples/"

@@ -8,6 +8,7 @@ mod imports;
 mod messages;
 mod parameters;
 mod spelling;
+mod weight;
 
 /// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;
