@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests remote writes against Linux's software RDMA device (rdma_rxe): makes a virtual machine with
 # it (Debian's kernel, 30 MiB of disk below target/rxe), boots it under qemu on a TAP in a network
-# namespace of its own, and runs crates/fluxline/tests/rxe (a node) and
-# crates/fluxline-cli/tests/rxe_run.rs (`fluxline run`) and rxe_perftest.rs (`fluxline rdma`) there.
+# namespace of its own, and runs the tests `rxe` of crates/fluxline (a node), `rxe_run` of
+# crates/fluxline-cli (`fluxline run`) and `rxe_perftest` of crates/fluxline-bench-cli (`fluxline
+# rdma`) there.
 # No KVM is needed. Everything that it starts ends with it.
 #
 #   tools/rxe/test.sh [FILTER...]     arguments are those of the test programs
@@ -46,9 +47,11 @@ tools/rxe/image.sh "$work" || skip "the virtual machine cannot be made"
 
 say "test programs"
 built="$(cargo test --workspace --locked --features fluxline-cli/kafka-tls \
-  --test rxe --test rxe_run --test rxe_perftest --no-run --message-format=json)"
+  --test links_tests --test cli_tests --test bench_cli_tests --no-run --message-format=json)"
 program_of() { sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' <<<"$built" | tail -1; }
-programs=("$(program_of rxe)" "$(program_of rxe_run)" "$(program_of rxe_perftest)")
+programs=("$(program_of links_tests)" "$(program_of cli_tests)" "$(program_of bench_cli_tests)")
+# The module of each with the tests for this machine.
+modules=(rxe:: rxe_run:: rxe_perftest::)
 for program in "${programs[@]}"; do
   [ -x "$program" ] || { echo "no test program"; exit 1; }
 done
@@ -86,8 +89,9 @@ echo "ready after $second s"
 run() {
   say "$1"
   shift
-  for program in "${programs[@]}"; do
-    FLUXLINE_RXE="$FLUXLINE_RXE" ip netns exec "$namespace" "$program" --test-threads=1 "$@"
+  for index in 0 1 2; do
+    FLUXLINE_RXE="$FLUXLINE_RXE" ip netns exec "$namespace" "${programs[$index]}" \
+      --test-threads=1 --include-ignored "${modules[$index]}" "$@"
   done
 }
 FLUXLINE_RXE="$own $device 7471" run "IPv4" "$@"

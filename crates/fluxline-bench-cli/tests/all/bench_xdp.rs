@@ -73,6 +73,7 @@ fn is_root() -> bool {
 }
 
 #[test]
+#[ignore = "all: network namespaces"]
 fn experiments_of_a_fabric_run_past_both_kernels_at_either_mtu() {
     for mtu in [1_500, 9_000] {
         let Some((_alone, namespaces)) = pair(mtu) else { return };
@@ -110,6 +111,7 @@ fn the_list_claims_no_experiment_for_xdp_that_it_cannot_do() {
 }
 
 #[test]
+#[ignore = "all: network namespaces"]
 fn without_permission_there_is_a_sentence_that_says_what_works_without() {
     if !is_installed("setpriv") {
         println!("skipped: setpriv is not installed");

@@ -9,3 +9,4 @@ mod namespaces;
 mod rxe_perftest;
 #[path = "../../../fluxline-cli/tests/support/mod.rs"]
 mod support;
+mod tiny_mtu;

@@ -150,6 +150,7 @@ fn a_full_disk_ends_an_export_with_a_sentence_and_more_space_lets_it_go_on() {
 }
 
 #[test]
+#[ignore = "all: a mount namespace"]
 fn a_file_system_without_space_is_named_and_another_command_goes_on() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let run = recorded(scratch.path());

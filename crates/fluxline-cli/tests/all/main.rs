@@ -36,5 +36,4 @@ mod standard_error;
 mod start_and_stop;
 #[path = "../support/mod.rs"]
 mod support;
-mod tiny_mtu;
 mod wrong_experiments;

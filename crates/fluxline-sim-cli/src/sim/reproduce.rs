@@ -12,11 +12,8 @@ pub fn reproduce(arguments: &ReproduceArguments, json: bool) -> Result<(), Failu
     let sets = arguments.set.map_or(SETS.to_vec(), |set| vec![set]);
     let mut comparisons = Vec::new();
     for set in sets {
-        comparisons.push(
-            set.compare().map_err(|problem| {
-                Failure::failed(format_args!("{problem}."))
-            })?,
-        );
+        comparisons
+            .push(set.compare().map_err(|problem| Failure::failed(format_args!("{problem}.")))?);
     }
     let page = reproduce::page(&comparisons);
     if let Some(file) = &arguments.report {
