@@ -404,12 +404,6 @@ impl Worker {
         ));
     }
 
-    /// Returns the number of batches that are written and not yet committed.
-    #[must_use]
-    pub fn uncommitted(&self) -> usize {
-        self.group.len()
-    }
-
     /// Returns true when the run has ended, and all its batches are committed.
     #[must_use]
     pub fn is_over(&self) -> bool {

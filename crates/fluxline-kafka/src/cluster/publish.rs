@@ -26,7 +26,6 @@ pub struct LedgerWriter {
     counts: Arc<Counts>,
     topic: String,
     sent: u64,
-    skipped: u64,
 }
 
 /// Counts of blocks that the broker has answered for, and the clock that they are compared with.
@@ -67,19 +66,8 @@ impl LedgerWriter {
     ///
     /// Errors: [`TopicError`].
     pub fn open(settings: &Settings, cluster: &str) -> Result<LedgerWriter, TopicError> {
-        LedgerWriter::with_clock(settings, cluster, clock::now)
-    }
-
-    /// Opens the topic as [`open`](LedgerWriter::open) does, for a node whose time of day is `now`.
-    ///
-    /// Errors: [`TopicError`].
-    pub fn with_clock(
-        settings: &Settings,
-        cluster: &str,
-        now: fn() -> Moment,
-    ) -> Result<LedgerWriter, TopicError> {
         let (done, acknowledged) = (AtomicU64::new(0), AtomicU64::new(0));
-        let clock = Mutex::new(NodeClock::new(now));
+        let clock = Mutex::new(NodeClock::new(clock::now));
         let counts = Arc::new(Counts { done, acknowledged, clock });
         let producer: ThreadedProducer<Deliveries> = control_config(settings, &[])
             .set("enable.idempotence", "true")
@@ -90,16 +78,14 @@ impl LedgerWriter {
         let topic = format!("{cluster}.ledger");
         check_topic(producer.client(), settings, &topic)?;
         let producer = Lasting::new(producer, settings, &topic);
-        Ok(LedgerWriter { producer, counts, topic, sent: 0, skipped: 0 })
+        Ok(LedgerWriter { producer, counts, topic, sent: 0 })
     }
 
     /// Publishes a block. Returns false when it was left out: earlier ones still wait for the
     /// broker, or the block is too large. Never waits.
     pub fn publish(&mut self, block: &NodeBlock) -> bool {
         let waiting = self.sent.saturating_sub(self.counts.done.load(Ordering::Acquire));
-        let is_sent = waiting < WAITING_MAX && self.send(block);
-        self.skipped += u64::from(!is_sent);
-        is_sent
+        waiting < WAITING_MAX && self.send(block)
     }
 
     /// Publishes the last block of a node, and waits until the broker has it.
@@ -133,12 +119,6 @@ impl LedgerWriter {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    /// Returns the number of blocks that were left out.
-    #[must_use]
-    pub fn skipped(&self) -> u64 {
-        self.skipped
     }
 
     /// Begins a run: the node's packets have steady times from now on.

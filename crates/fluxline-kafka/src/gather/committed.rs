@@ -16,7 +16,7 @@ use crate::cluster::control_log::ControlLog;
 use crate::cluster::record::{Begin, ControlRecord};
 use crate::cluster::{ClusterLedger, ClusterVerdict, LedgerReader, PartitionCounters};
 use crate::identity::cluster_run_id;
-use crate::reading::{PartitionReader, read_to_end};
+use crate::reading::PartitionReader;
 use crate::settings::Settings;
 
 /// Time for the newest blocks of a run's nodes.
@@ -86,16 +86,19 @@ fn amended(
 ) -> Result<Vec<AmendedSource>, GatherError> {
     let topic = format!("{cluster}.control");
     let (mut built, mut amended) = (BTreeSet::new(), BTreeSet::new());
-    read_to_end(settings, &topic, 0, 0, |record| match ControlRecord::read(record.value) {
-        // The first record of a partition is valid.
-        Some(ControlRecord::Built { run: its, partition, amended: of_partition })
-            if its == run && built.insert(partition) =>
-        {
-            amended.extend(of_partition);
-        }
-        _ => {}
-    })
-    .map_err(|error| unreadable(&topic, 0, &error))?;
+    let reader = PartitionReader::open(settings, &topic, 0);
+    let read = reader.and_then(|reader| {
+        reader.read(0, |record| match ControlRecord::read(&record.value) {
+            // The first record of a partition is valid.
+            Some(ControlRecord::Built { run: its, partition, amended: of_partition })
+                if its == run && built.insert(partition) =>
+            {
+                amended.extend(of_partition);
+            }
+            _ => {}
+        })
+    });
+    read.map_err(|error| unreadable(&topic, 0, &error))?;
     Ok(amended.into_iter().collect())
 }
 
@@ -155,11 +158,11 @@ pub fn committed_from(
             return Err(broker(&LogError::CommitsGone { topic, partition, first }));
         }
         let read = reader.read(*begin, |record| {
-            let is_its = read_commit(partition, record.key, record.value)
+            let is_its = read_commit(partition, &record.key, &record.value)
                 .is_some_and(|commit| commit.0 == run);
             began = began.or(is_its.then_some(record.time_ms));
             if wrong.is_ok() {
-                wrong = list.take(record.key, record.value);
+                wrong = list.take(&record.key, &record.value);
             }
         });
         read.map_err(|error| unreadable(&topic, partition, &error))?;

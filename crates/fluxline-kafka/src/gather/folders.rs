@@ -11,7 +11,7 @@ use fluxline_daq::record::{BatchMark, ReadError, RunFolder, RunReader, SourceLin
 use serde_json::Value;
 
 use super::target::Target;
-use super::{About, Feed, GatherError, Gathered, Progress, RunCommits, merge};
+use super::{About, Feed, GatherError, Gathered, Progress, RunCommits, into_target};
 use crate::build::Commit;
 
 /// Deepest folder below a given one that is searched.
@@ -53,21 +53,9 @@ pub fn gather_folders(
     }
     found.check(commits, roots)?;
     let left_out = found.left_out;
-    let mut feeds = found.feeds;
-    let mut target = Target::begin(into, about)?;
-    let merged = merge(&mut target, commits, &mut feeds, progress);
-    match merged {
-        Ok(mut gathered) => {
-            gathered.left_out = left_out;
-            let from: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            target.finish(commits, &gathered, &from.join(" "))?;
-            Ok(gathered)
-        }
-        Err(error) => {
-            target.abandon();
-            Err(error)
-        }
-    }
+    let from: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    let target = Target::begin(into, about)?;
+    into_target(target, commits, found.feeds, |_| left_out, &from.join(" "), progress)
 }
 
 fn files(error: &dyn std::fmt::Display) -> GatherError {

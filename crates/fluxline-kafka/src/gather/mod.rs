@@ -160,6 +160,23 @@ pub(crate) trait Feed {
 /// Reports batches done and all batches.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
+/// Writes the batches of all partitions into the target, and completes or removes it. `left_out`
+/// returns the number of batches or records that do not count; `from` names their place.
+fn into_target<F: Feed>(
+    mut target: Target,
+    commits: &RunCommits,
+    mut feeds: BTreeMap<u32, F>,
+    left_out: impl FnOnce(&BTreeMap<u32, F>) -> u64,
+    from: &str,
+    progress: Progress<'_>,
+) -> Result<Gathered, GatherError> {
+    let merged = merge(&mut target, commits, &mut feeds, progress);
+    let mut gathered = merged.inspect_err(|_| target.abandon())?;
+    gathered.left_out = left_out(&feeds);
+    target.finish(commits, &gathered, from)?;
+    Ok(gathered)
+}
+
 /// Writes the batches of all partitions into the target, merged by time.
 fn merge<F: Feed>(
     target: &mut Target,

@@ -2,27 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fluxline_core::Moment;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{RecordedBatch, SourceLine};
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::message::Message;
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::committed::{Committed, broker, partitions_of, unreadable};
 use super::target::Target;
-use super::{About, Feed, GatherError, Gathered, Progress, merge};
+use super::{About, Feed, GatherError, Gathered, Progress, into_target};
 use crate::build::Commit;
 use crate::build::topic::{Description, EventKey, EventPart};
-use crate::client::{ANSWER_WITHIN, TopicError, config, watermarks};
-use crate::reading::{is_passing, position};
+use crate::client::TopicError;
+use crate::reading::{PartitionReader, Record};
 use crate::settings::Settings;
 
-/// Time without a record after which reading gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between a batch's first record and its commit at most: that of a transaction, twice.
 const BEFORE_COMMIT_MS: i64 = 60_000;
 
@@ -44,27 +38,18 @@ pub fn gather_topic(
     let mut feeds = BTreeMap::new();
     for (partition, list) in &commits.partitions {
         let began = committed.began_ms.get(partition).copied().unwrap_or(0);
-        let reader = Reader::open(settings, &topic, partition % count, began)
+        let reader = open(settings, &topic, partition % count, began)
             .map_err(|error| unreadable(&topic, *partition, &error))?;
-        feeds.insert(*partition, TopicFeed::new(reader, commits.run, list.clone()));
+        let feed = TopicFeed::new(reader, topic.clone(), commits.run, list.clone());
+        feeds.insert(*partition, feed);
     }
     let mut about = About::default();
     for feed in feeds.values_mut() {
         feed.next_closed()?;
         feed.add_about(&mut about);
     }
-    let mut target = Target::begin(into, about)?;
-    match merge(&mut target, commits, &mut feeds, progress) {
-        Ok(mut gathered) => {
-            gathered.left_out = feeds.values().map(|feed| feed.left_out).sum();
-            target.finish(commits, &gathered, &topic)?;
-            Ok(gathered)
-        }
-        Err(error) => {
-            target.abandon();
-            Err(error)
-        }
-    }
+    let left_out = |feeds: &BTreeMap<u32, TopicFeed>| feeds.values().map(|of| of.left_out).sum();
+    into_target(Target::begin(into, about)?, commits, feeds, left_out, &topic, progress)
 }
 
 /// Returns the error of a topic of events that cannot be read. Builders that write folders alone
@@ -82,106 +67,23 @@ fn no_events(settings: &Settings, cluster: &str, run: u64, error: &TopicError) -
     ))
 }
 
-/// A reader of one partition of the topic.
-struct Reader {
-    consumer: BaseConsumer,
-    topic: String,
-    partition: i32,
-    /// The offset behind the last record of the run.
-    end: u64,
-    /// The offset behind the last record that was read.
-    next: u64,
-}
-
-/// Key and value of a record.
-struct Pair {
-    key: Vec<u8>,
-    value: Vec<u8>,
-}
-
-impl Reader {
-    /// Begins a minute before the first commit of the run, and ends at the partition's present end:
-    /// the run is over, and others may go on writing.
-    fn open(
-        settings: &Settings,
-        topic: &str,
-        partition: u32,
-        began_ms: i64,
-    ) -> Result<Reader, KafkaError> {
-        let partition = partition as i32;
-        let all: BaseConsumer = config(settings)
-            .set("group.id", "fluxline-gather")
-            .set("isolation.level", "read_uncommitted")
-            .create()?;
-        let (first, end) = watermarks(all.client(), topic, partition)?;
-        let consumer: BaseConsumer = config(settings)
-            .set("group.id", "fluxline-gather")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("enable.partition.eof", "true")
-            .set("auto.offset.reset", "earliest")
-            .set("queued.max.messages.kbytes", "2048")
-            .set("fetch.message.max.bytes", "1048576")
-            .create()?;
-        let mut times = TopicPartitionList::new();
-        let from = Offset::Offset(began_ms.saturating_sub(BEFORE_COMMIT_MS).max(0));
-        times.add_partition_offset(topic, partition, from)?;
-        // An open transaction of another run must not hide the records of this one.
-        let found = all.offsets_for_times(times, ANSWER_WITHIN)?;
-        let found = found.find_partition(topic, partition).map(|its| its.offset());
-        let next = match found {
-            Some(Offset::Offset(offset)) => offset,
-            Some(Offset::End) => end, // all records are older
-            _ => first,
-        };
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset(topic, partition, Offset::Offset(next))?;
-        consumer.assign(&list)?;
-        let (end, next) = (end.max(0) as u64, next.max(0) as u64);
-        Ok(Reader { consumer, topic: topic.to_owned(), partition, end, next })
-    }
-
-    /// Returns key and value of the next visible record; `None` at the end. Open transactions
-    /// before the end are awaited.
-    fn next(&mut self) -> Result<Option<Pair>, GatherError> {
-        let wrong = |error: &KafkaError| unreadable(&self.topic, self.partition as u32, error);
-        let began = Instant::now();
-        while self.next < self.end && began.elapsed() < PATIENCE {
-            match self.consumer.poll(Duration::from_millis(200)) {
-                Some(Ok(message)) => {
-                    self.next = message.offset().max(0) as u64 + 1;
-                    if self.next > self.end {
-                        break;
-                    }
-                    let key = message.key().unwrap_or_default().to_vec();
-                    let value = message.payload().unwrap_or_default().to_vec();
-                    return Ok(Some(Pair { key, value }));
-                }
-                Some(Err(KafkaError::PartitionEOF(_))) => {
-                    let place = position(&self.consumer, &self.topic, self.partition);
-                    let place = place.map_err(|error| wrong(&error))?;
-                    self.next = place.unwrap_or(self.next);
-                }
-                Some(Err(error)) if is_passing(&error) => {}
-                Some(Err(error)) => return Err(wrong(&error)),
-                None => {}
-            }
-        }
-        if self.next >= self.end {
-            return Ok(None);
-        }
-        Err(GatherError::Broker(format!(
-            "partition {} of topic `{}` has given no record for {} s; check the broker",
-            self.partition,
-            self.topic,
-            PATIENCE.as_secs()
-        )))
-    }
+/// Opens a reader that begins a minute before the first commit of the run.
+fn open(
+    settings: &Settings,
+    topic: &str,
+    partition: u32,
+    began_ms: i64,
+) -> Result<PartitionReader, KafkaError> {
+    let mut reader = PartitionReader::open(settings, topic, partition)?;
+    let from = reader.first_since(began_ms.saturating_sub(BEFORE_COMMIT_MS).max(0))?;
+    reader.begin_at(from)?;
+    Ok(reader)
 }
 
 /// The batches of one partition.
 struct TopicFeed {
-    reader: Reader,
+    reader: PartitionReader,
+    topic: String,
     run: u64,
     partition: u32,
     commits: Vec<Commit>,
@@ -198,9 +100,10 @@ struct TopicFeed {
 }
 
 impl TopicFeed {
-    fn new(reader: Reader, run: u64, commits: Vec<Commit>) -> TopicFeed {
+    fn new(reader: PartitionReader, topic: String, run: u64, commits: Vec<Commit>) -> TopicFeed {
         TopicFeed {
             reader,
+            topic,
             run,
             partition: commits.first().map_or(0, |commit| commit.partition),
             commits,
@@ -229,7 +132,8 @@ impl TopicFeed {
         if self.behind.is_some() {
             return Ok(self.behind.take());
         }
-        while let Some(Pair { key, value }) = self.reader.next()? {
+        let wrong = |error| unreadable(&self.topic, self.partition, &error);
+        while let Some(Record { key, value, .. }) = self.reader.next().map_err(wrong)? {
             let key = EventKey::parse(&key)
                 .filter(|key| (key.run, key.partition) == (self.run, self.partition));
             let Some(key) = key else { continue };
@@ -329,7 +233,7 @@ impl Feed for TopicFeed {
     }
 
     fn place(&self) -> String {
-        format!("topic `{}`", self.reader.topic)
+        format!("topic `{}`", self.topic)
     }
 
     fn lacks_refused(&self) -> bool {

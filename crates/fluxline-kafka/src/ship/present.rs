@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::ShipError;
 use super::destination::Destination;
-use crate::client::{ANSWER_WITHIN, check_topic, consumer_config, text_of, wrong_settings};
+use crate::client::{check_topic, consumer_config, text_of, wrong_settings};
 use crate::identity::{RecordId, RunMark};
-use crate::reading::read_to_end;
+use crate::reading::PartitionReader;
 
 /// Time before the run's beginning from which on its topic is searched: clocks may differ.
 const SEARCH_BEFORE: Duration = Duration::from_secs(24 * 3600);
@@ -31,35 +30,24 @@ impl Present {
     pub fn find(to: &Destination, topic: &str) -> Result<Present, ShipError> {
         let consumer: BaseConsumer = consumer_config(&to.settings)
             .set("group.id", "fluxline-ship")
-            // The offset of a time is looked for behind an open transaction, too.
-            .set("isolation.level", "read_uncommitted")
             .create()
             .map_err(|error| wrong_settings(&error))?;
         let partitions = check_topic(consumer.client(), &to.settings, topic)?;
         let mut present = Present { records: HashSet::new(), marks: HashSet::new(), foreign: 0 };
-        for partition in 0..partitions {
-            present.read(&consumer, to, topic, partition as u32).map_err(|error| {
+        for partition in 0..partitions as u32 {
+            present.read(to, topic, partition).map_err(|error| {
                 let (topic, reason) = (topic.to_owned(), text_of(&error));
-                ShipError::Unread { topic, partition: partition as u32, reason }
+                ShipError::Unread { topic, partition, reason }
             })?;
         }
         Ok(present)
     }
 
-    fn read(
-        &mut self,
-        consumer: &BaseConsumer,
-        to: &Destination,
-        topic: &str,
-        partition: u32,
-    ) -> Result<(), KafkaError> {
-        // Without a record since then, there is nothing to read.
-        let Some(start) = start_offset(consumer, to, topic, partition as i32)? else {
-            return Ok(());
-        };
-        read_to_end(&to.settings, topic, partition, start as u64, |record| {
-            self.note(to, record.key);
-        })
+    fn read(&mut self, to: &Destination, topic: &str, partition: u32) -> Result<(), KafkaError> {
+        let reader = PartitionReader::open(&to.settings, topic, partition)?;
+        let before_ms = (to.began_ns / 1_000_000).saturating_sub(SEARCH_BEFORE.as_millis() as u64);
+        let from = reader.first_since(before_ms as i64)?;
+        reader.read(from, |record| self.note(to, &record.key))
     }
 
     fn note(&mut self, to: &Destination, key: &[u8]) {
@@ -73,22 +61,4 @@ impl Present {
             },
         }
     }
-}
-
-/// Returns the offset of the first record from a day before the run on; `None`: there is none.
-fn start_offset(
-    consumer: &BaseConsumer,
-    to: &Destination,
-    topic: &str,
-    partition: i32,
-) -> Result<Option<i64>, KafkaError> {
-    let before_ms = (to.began_ns / 1_000_000).saturating_sub(SEARCH_BEFORE.as_millis() as u64);
-    let mut times = TopicPartitionList::new();
-    times.add_partition_offset(topic, partition, Offset::Offset(before_ms as i64))?;
-    let found = consumer.offsets_for_times(times, ANSWER_WITHIN)?;
-    let found = found.find_partition(topic, partition).map(|its| its.offset());
-    Ok(match found {
-        Some(Offset::Offset(offset)) => Some(offset),
-        _ => None,
-    })
 }

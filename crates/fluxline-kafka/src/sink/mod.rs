@@ -100,15 +100,6 @@ struct Marks {
 }
 
 impl EventSink {
-    /// Opens a sink for a run of this name and these packet descriptions.
-    pub fn open(
-        kafka: &KafkaSink,
-        run_name: &str,
-        formats: &[String],
-    ) -> Result<EventSink, TopicError> {
-        EventSink::arrow(kafka, run_name, formats, Rest::InFiles)
-    }
-
     fn arrow(
         kafka: &KafkaSink,
         run_name: &str,
@@ -117,15 +108,6 @@ impl EventSink {
     ) -> Result<EventSink, TopicError> {
         let pieces = Pieces::new(run_name, formats, kafka.record_bytes as usize);
         EventSink::with(kafka, Cutter::Arrow(Box::new(pieces)), rest)
-    }
-
-    /// Opens a sink of messages in ESS schemas, for an experiment of this name.
-    pub fn open_ess(
-        kafka: &KafkaSink,
-        experiment: &str,
-        formats: Formats,
-    ) -> Result<EventSink, TopicError> {
-        EventSink::ess(kafka, experiment, formats, Rest::InFiles)
     }
 
     fn ess(

@@ -1,9 +1,7 @@
-//! The laboratory of a storm: an experiment of two readouts, a consumer, small disks.
+//! The laboratory of a storm: an experiment of two readouts, and a consumer.
 
 use std::net::UdpSocket;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -15,54 +13,6 @@ use crate::process::Process;
 pub const PARTITIONS: u32 = 6;
 /// The names of the readouts.
 pub const READOUTS: [&str; 2] = ["r1", "r2"];
-
-/// The ways to run a command as root: as the user who is root, or by `sudo -n`, which asks nothing.
-const AS_ROOT: [&[&str]; 2] = [&["env"], &["sudo", "-n"]];
-
-/// A disk of a few kilobytes, mounted until it is dropped.
-pub struct TinyDisk {
-    path: PathBuf,
-    as_root: &'static [&'static str],
-}
-
-impl TinyDisk {
-    /// Mounts it at a new folder; `None` without the right to mount.
-    ///
-    /// # Panics
-    /// Panics without that right when `FLUXLINE_REQUIRE_TOOLS` is 1.
-    pub fn mount(path: &Path, bytes: u64) -> Option<TinyDisk> {
-        std::fs::create_dir_all(path).expect("a folder");
-        let size = format!("size={bytes}");
-        let mut said = String::new();
-        for as_root in AS_ROOT {
-            let mut mount = command_of(as_root);
-            mount.args(["mount", "-t", "tmpfs", "-o", &size, "tmpfs"]).arg(path);
-            match mount.output() {
-                Ok(output) if output.status.success() => {
-                    return Some(TinyDisk { path: path.to_path_buf(), as_root });
-                }
-                Ok(output) => said.push_str(&String::from_utf8_lossy(&output.stderr)),
-                Err(error) => said.push_str(&error.to_string()),
-            }
-        }
-        let required = std::env::var("FLUXLINE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "FLUXLINE_REQUIRE_TOOLS=1, and no small disk can be mounted: {said}");
-        println!("skipped: no small disk can be mounted: {said}");
-        None
-    }
-}
-
-impl Drop for TinyDisk {
-    fn drop(&mut self) {
-        let _ = command_of(self.as_root).args(["umount", "-l"]).arg(&self.path).status();
-    }
-}
-
-fn command_of(words: &[&str]) -> Command {
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]);
-    command
-}
 
 /// A cluster whose readouts have known ports.
 pub struct StormLab {

@@ -1,5 +1,4 @@
-//! The deeds of a storm, drawn from a seed: processes are killed, stopped and started again, and
-//! disks fill.
+//! The deeds of a storm, drawn from a seed: processes are killed, stopped and started again.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -7,17 +6,13 @@ use std::time::{Duration, Instant};
 use fluxline_core::random::Draw;
 
 use super::boards::wall_ns;
-use super::judge::{consumed, ended_with_its_run};
-use super::lab::{READOUTS, StormLab, TinyDisk};
-use crate::process::{Process, WITHIN, until};
+use super::judge::consumed;
+use super::lab::{READOUTS, StormLab};
+use crate::process::{Process, WITHIN};
 
 /// Stop of a builder: longer than the silence after which it counts as dead (3 s), and than the
 /// group waits for it (6 s).
 const LONGER_THAN_DEAD: Duration = Duration::from_millis(7_000);
-/// A disk on which a builder writes some batches.
-const DISK_BYTES: u64 = 160 << 10;
-/// Most small disks of a storm.
-const DISKS_MAX: usize = 20;
 /// Time that packets need at most from a readout to the brokers, while these answer.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(3);
 /// Time that a readout needs at most for its backlog after the brokers came back.
@@ -32,21 +27,17 @@ pub enum Deed {
     StopBroker,
     KillReadout,
     StopReadout,
-    FillDisk,
     KillConsumer,
-    StopConsumer,
 }
 
-const DEEDS: [Deed; 9] = [
+const DEEDS: [Deed; 7] = [
     Deed::KillBuilder,
     Deed::StopBuilder,
     Deed::KillBroker,
     Deed::StopBroker,
     Deed::KillReadout,
     Deed::StopReadout,
-    Deed::FillDisk,
     Deed::KillConsumer,
-    Deed::StopConsumer,
 ];
 
 /// A span of time since 1970 \[ns\].
@@ -80,18 +71,11 @@ pub struct Storm<'a> {
     pub readouts: Vec<Process>,
     builders: Vec<Process>,
     stopped: Vec<Stopped>,
-    on_small_disks: Vec<Process>,
     consumer: Process,
-    /// The consumer is stopped until then.
-    consumer_rests: Option<Instant>,
     started: u32,
     consumers: u32,
     /// Deeds so far.
     pub deeds: Vec<Deed>,
-    /// Builders that ended because their disk was full.
-    pub full: u32,
-    /// Small disks; their files are needed until the end.
-    disks: Vec<TinyDisk>,
     /// The times in which the brokers did not answer.
     pub outages: Vec<Span>,
     /// The times in which a readout did not go on, or was away.
@@ -106,7 +90,7 @@ impl fmt::Display for Storm<'_> {
             let count = self.deeds.iter().filter(|its| **its == deed).count();
             write!(out, "{deed:?} {count}, ")?;
         }
-        write!(out, "disks that filled {}", self.full)
+        Ok(())
     }
 }
 
@@ -122,15 +106,11 @@ impl<'a> Storm<'a> {
             readouts: Vec::new(),
             builders,
             stopped: Vec::new(),
-            on_small_disks: Vec::new(),
             // The first node makes the topic.
             consumer: lab.consumer(0),
-            consumer_rests: None,
             started: 2,
             consumers: 1,
             deeds: Vec::new(),
-            full: 0,
-            disks: Vec::new(),
             outages: Vec::new(),
             pauses: Vec::new(),
             losses: Vec::new(),
@@ -158,23 +138,16 @@ impl<'a> Storm<'a> {
             Deed::KillBroker | Deed::StopBroker => self.hit_broker(deed),
             Deed::KillReadout => self.kill_readout(),
             Deed::StopReadout => self.stop_readout(),
-            Deed::FillDisk => self.fill_disk(),
             Deed::KillConsumer => self.start_consumer(),
-            Deed::StopConsumer => self.stop_consumer(),
         }
         self.look_after();
         let pause = self.millis(100, 1_200);
         std::thread::sleep(pause);
     }
 
-    /// Returns true when each kind of deed came, and a disk is full if one can be mounted.
+    /// Returns true when each kind of deed came.
     pub fn has_done_everything(&self) -> bool {
-        self.deeds.len() >= DEEDS.len() && self.has_filled_a_disk()
-    }
-
-    /// Returns true when a disk was full, or none can be mounted here.
-    pub fn has_filled_a_disk(&self) -> bool {
-        self.full > 0 || self.disks.is_empty()
+        self.deeds.len() >= DEEDS.len()
     }
 
     /// Returns the times in which packets may be late.
@@ -264,40 +237,14 @@ impl<'a> Storm<'a> {
         self.pauses.push(Span { from, to: wall_ns() });
     }
 
-    /// Starts a builder whose disk will be full soon.
-    fn fill_disk(&mut self) {
-        if self.disks.len() >= DISKS_MAX {
-            return;
-        }
-        let id = format!("full{}", self.disks.len());
-        let path = self.lab.path(&format!("runs/lab-0001-{id}"));
-        if let Some(disk) = TinyDisk::mount(&path, DISK_BYTES) {
-            self.disks.push(disk);
-            self.on_small_disks.push(self.lab.node("builder", &id));
-        }
-    }
-
     fn start_consumer(&mut self) {
         // Two of them would write the same file.
         self.consumer.kill();
         self.consumer = self.lab.consumer(self.consumers);
-        self.consumer_rests = None;
         self.consumers += 1;
     }
 
-    /// Stops the consumer, sometimes for longer than its group waits for it (3 s).
-    fn stop_consumer(&mut self) {
-        self.consumer.signal("-STOP");
-        self.consumer_rests = Some(Instant::now() + self.millis(200, 6_000));
-    }
-
-    fn wake_consumer(&mut self) {
-        if self.consumer_rests.take().is_some() {
-            self.consumer.signal("-CONT");
-        }
-    }
-
-    /// Lets stopped builders go on, and takes the last words of those whose disk is full.
+    /// Lets stopped builders go on, and starts others where some have ended.
     fn look_after(&mut self) {
         for stopped in std::mem::take(&mut self.stopped) {
             if Instant::now() < stopped.until {
@@ -306,20 +253,6 @@ impl<'a> Storm<'a> {
             }
             stopped.builder.signal("-CONT");
             self.builders.push(stopped.builder);
-        }
-        for builder in std::mem::take(&mut self.on_small_disks) {
-            match builder.ended() {
-                None => self.on_small_disks.push(builder),
-                // Without brokers, it did not join.
-                Some(_) if !builder.said().contains("builds") => {}
-                Some(status) => {
-                    self.full += 1;
-                    assert_says_full(status.code(), &builder);
-                }
-            }
-        }
-        if self.consumer_rests.is_some_and(|until| Instant::now() >= until) {
-            self.wake_consumer();
         }
         // A client ends when the brokers are away for too long, or when its group did not wait for
         // it: it is started again.
@@ -348,7 +281,6 @@ impl<'a> Storm<'a> {
             builder.signal("-CONT");
             self.builders.push(builder);
         }
-        self.wake_consumer();
         self.await_builders();
         (std::mem::take(&mut self.readouts), std::mem::take(&mut self.builders))
     }
@@ -359,24 +291,10 @@ impl<'a> Storm<'a> {
         let began = Instant::now();
         loop {
             self.look_after();
-            let mut builders = self.builders.iter().chain(&self.on_small_disks);
+            let mut builders = self.builders.iter();
             let Some(late) = builders.find(|of| !of.said().contains("builds")) else { return };
             assert!(began.elapsed() < WITHIN, "{} does not join: {}", late.name, late.said());
             std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Waits until the builders with small disks have ended: their disks are full, or the run is
-    /// over.
-    pub fn end_small_disks(&mut self) {
-        for builder in std::mem::take(&mut self.on_small_disks) {
-            until("the end of a builder", || builder.ended().is_some(), String::new);
-            let code = builder.ended().and_then(|status| status.code());
-            let said = builder.said();
-            if said.contains("builds") && !ended_with_its_run(code, &said) {
-                self.full += 1;
-                assert_says_full(code, &builder);
-            }
         }
     }
 
@@ -411,12 +329,4 @@ fn started(lab: &StormLab, node: &str, id: &str) -> Process {
         assert!(said.contains("no Kafka broker answers"), "{node}: {said}");
         println!("{node} did not join after {:.1?}: {said}", began.elapsed());
     }
-}
-
-fn assert_says_full(code: Option<i32>, builder: &Process) {
-    let said = builder.said();
-    let last = said.lines().last().unwrap_or_default();
-    let words = ["cannot be written (no space left for runs/lab", "other builders make it again"];
-    let is_clear = words.iter().all(|word| last.contains(word)) && !last.contains("new run");
-    assert!(code.is_some_and(|code| code != 0) && is_clear, "{}: {code:?}: {said}", builder.name);
 }

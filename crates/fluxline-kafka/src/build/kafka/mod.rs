@@ -236,7 +236,7 @@ impl KafkaLog {
         }
         let read = reader.read(from, |record| {
             if wrong.is_ok() {
-                wrong = list.take(record.key, record.value);
+                wrong = list.take(&record.key, &record.value);
             }
         });
         read.map_err(|error| away(&error))?;
@@ -258,12 +258,15 @@ impl KafkaLog {
     /// topic from its end backwards, in steps that grow: old checkpoints stay there until the
     /// broker compacts them.
     fn checkpoints(&self, partition: u32) -> Result<Vec<Found>, KafkaError> {
-        let reader = PartitionReader::open(&self.settings, &self.checkpoints, partition)?;
+        let mut reader = PartitionReader::open(&self.settings, &self.checkpoints, partition)?;
         let mut window = CHECKPOINT_RECORDS;
         loop {
             let from = reader.end.saturating_sub(window);
             let mut joiner = Joiner::new(self.run, partition);
-            reader.read(from, |record| joiner.take(record.key, record.value))?;
+            reader.begin_at(from)?;
+            while let Some(record) = reader.next()? {
+                joiner.take(&record.key, &record.value);
+            }
             if joiner.is_enough() || from <= reader.first {
                 return Ok(joiner.finish());
             }
