@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 """Reads a topic of events with confluent-kafka and pyarrow: no code of Fluxline.
 
-usage: read_events.py BROKER TOPIC [--events]
+usage: read_events.py BROKER TOPIC
 
-Prints one JSON document: records, events, packets, bytes, and the runs with their batches; with
---events also the CRC-32 of each packet by event. Fails when a record is there twice, or is not a
-whole Arrow IPC stream. Records of transactions that are open or were aborted are not read.
+Prints one JSON document: records, events, packets, bytes, and the runs with their batches. Fails
+when a record is there twice, or is not a whole Arrow IPC stream. Records of transactions that are
+open or were aborted are not read.
 """
 
 import json
 import sys
-import zlib
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
@@ -58,7 +56,6 @@ def main() -> None:
     broker, topic = sys.argv[1:3]
     seen: set[str] = set()
     runs: dict[str, set[str]] = {}
-    packets_of: dict[str, list[int]] = {}
     total = {"records": 0, "events": 0, "packets": 0, "bytes": 0}
     for key, value in records(broker, topic):
         if key in seen:
@@ -69,19 +66,11 @@ def main() -> None:
         for table in pa.ipc.open_stream(value):
             table.validate(full=True)
             packets = table.column("packets").flatten()
-            sums = [zlib.crc32(data.as_py()) for data in packets.field("data")]
-            counts = pc.list_value_length(table.column("packets")).to_pylist()
-            keys, generations = table.column("key").to_pylist(), table.column("generation")
-            for key, generation, count in zip(keys, generations.to_pylist(), counts):
-                packets_of.setdefault(f"{generation}/{key or 0}", []).extend(sums[:count])
-                del sums[:count]
             total["events"] += table.num_rows
             total["packets"] += len(packets)
             total["bytes"] += sum(len(data.as_py()) for data in packets.field("data"))
         total["records"] += 1
     total["runs"] = {run: sorted(batches) for run, batches in runs.items()}
-    if "--events" in sys.argv[3:]:
-        total["packets_of"] = {event: sorted(sums) for event, sums in packets_of.items()}
     print(json.dumps(total))
 
 

@@ -46,7 +46,7 @@ impl PartitionBuilder {
 
     /// Lets events go on without a node: its sources become silent with the time of the run.
     fn leave_out(&mut self, number: u16) {
-        let Some(node) = self.nodes.get_mut(&number) else { return };
+        let node = self.nodes.get_mut(&number).expect("every node of the run is there");
         node.left_out = true;
         node.inputs.values().for_each(|input| self.builder.unmark_input(*input));
         self.counts.left_out += 1;

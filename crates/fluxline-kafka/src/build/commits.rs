@@ -43,8 +43,7 @@ pub fn record_of(run: u64, commit: &Commit) -> (String, Vec<u8>) {
         builder: commit.builder.clone(),
     };
     let key = key_of(run, commit.partition, commit.batch);
-    // Numbers and a text are always JSON.
-    (key, serde_json::to_vec(&record).unwrap_or_default())
+    (key, serde_json::to_vec(&record).expect("numbers and a text are always JSON"))
 }
 
 fn key_of(run: u64, partition: u32, batch: u64) -> String {

@@ -216,7 +216,8 @@ impl ReadoutNode {
     ///
     /// Returns false when it was dropped and counted: the memory for records is full.
     pub fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>) -> bool {
-        let Some(of) = self.inputs.get_mut(usize::from(input)) else { return false };
+        assert!(usize::from(input) < self.inputs.len(), "input {input} is not of the experiment");
+        let of = &mut self.inputs[usize::from(input)];
         self.counts.datagrams += 1;
         let parsed = match of.program.parse(datagram) {
             Ok(parsed) => parsed,

@@ -230,7 +230,7 @@ impl PartitionBuilder {
         self.counts.records += 1;
         self.edge(&head).held += u64::from(head.packets);
         let keeps = self.held_bytes + bytes.len() as u64 <= self.held_bytes_max();
-        let Some(node) = self.nodes.get_mut(&head.node) else { return };
+        let node = self.nodes.get_mut(&head.node).expect("every node of the run is there");
         node.mark = node.mark.max(head.mark);
         node.end_came |= head.is_end;
         if std::mem::take(&mut node.left_out) {

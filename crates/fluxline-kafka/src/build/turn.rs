@@ -170,7 +170,7 @@ impl PartitionBuilder {
     /// Moves the time to a node's mark: everything that it received before was taken.
     fn pass_time(&mut self, number: u16, mark: Moment, is_end: bool) {
         self.now = self.now.max(mark);
-        let Some(node) = self.nodes.get_mut(&number) else { return };
+        let node = self.nodes.get_mut(&number).expect("every node of the run is there");
         let Node { inputs, reads_files, left_out, .. } = node;
         if !*reads_files && !*left_out {
             inputs.values().for_each(|input| self.builder.mark_input(*input, mark));

@@ -343,7 +343,7 @@ impl NodeBlock {
     /// Returns the block's bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
+        serde_json::to_vec(self).expect("numbers and texts are always JSON")
     }
 
     /// Returns the key of the block's record: later blocks of the same process replace it.

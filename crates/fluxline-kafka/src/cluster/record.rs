@@ -177,7 +177,7 @@ impl ControlRecord {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let envelope = Envelope { version: CONTROL_VERSION, record: self.clone() };
-        serde_json::to_vec(&envelope).unwrap_or_default()
+        serde_json::to_vec(&envelope).expect("numbers and texts are always JSON")
     }
 
     /// Returns true when no text or list is longer than this program writes.

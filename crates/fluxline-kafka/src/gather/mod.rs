@@ -192,9 +192,9 @@ fn merge<F: Feed>(
     let mut gathered = Gathered::default();
     let (mut rows, all) = (EventBatch::default(), commits.batches());
     while let Some(Reverse((_, partition, number))) = next.pop() {
-        let Some(feed) = feeds.get_mut(&partition) else { continue };
+        let feed = feeds.get_mut(&partition).expect("it has given this batch");
         let commit = commits.partitions.get(&partition).and_then(|list| list.get(number));
-        let Some(commit) = commit else { continue };
+        let commit = commit.expect("a feed has committed batches alone");
         rows.clear();
         feed.take(&mut rows)?;
         let refused = if feed.lacks_refused() { commit.refused } else { 0 };

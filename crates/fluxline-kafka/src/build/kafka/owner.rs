@@ -128,8 +128,8 @@ impl Owner {
         for piece in head.pieces()..before {
             to(head.key(Some(piece)), None)?;
         }
-        // Numbers are always JSON.
-        to(head.key(None), Some(serde_json::to_vec(head).unwrap_or_default()))?;
+        let value = serde_json::to_vec(head).expect("numbers are always JSON");
+        to(head.key(None), Some(value))?;
         self.pieces[head.number as usize % 2] = head.pieces();
         self.next = head.number + 1;
         Ok(())
