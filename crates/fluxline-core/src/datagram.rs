@@ -19,24 +19,28 @@ impl SenderAddress {
 
     /// Returns the IP address; an IPv4-mapped one as IPv4.
     #[must_use]
+    #[inline]
     pub fn ip(self) -> IpAddr {
         Ipv6Addr::from(self.ip).to_canonical()
     }
 
     /// Returns the address with port 0, for sensors that are known by their address only.
     #[must_use]
+    #[inline]
     pub fn without_port(self) -> SenderAddress {
         SenderAddress { port: 0, ..self }
     }
 
     /// Returns the port without an address, for sensors that are known by their port only.
     #[must_use]
+    #[inline]
     pub fn without_ip(self) -> SenderAddress {
         SenderAddress { ip: [0; 16], ..self }
     }
 
     /// Returns the UDP port.
     #[must_use]
+    #[inline]
     pub fn port(self) -> u16 {
         self.port
     }
@@ -64,7 +68,7 @@ impl fmt::Debug for SenderAddress {
     }
 }
 
-/// One UDP payload, borrowed from the memory of its source (a slot of the push ring, a file).
+/// One UDP payload, borrowed from the memory of its source (a slot of the slot ring, a file).
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     /// The UDP payload.

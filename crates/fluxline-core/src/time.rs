@@ -18,12 +18,14 @@ pub struct Moment {
 impl Moment {
     /// Returns the moment `ns` nanoseconds after the origin.
     #[must_use]
+    #[inline]
     pub const fn from_ns(ns: u64) -> Moment {
         Moment { ns }
     }
 
     /// Returns the nanoseconds since the origin.
     #[must_use]
+    #[inline]
     pub const fn as_ns(self) -> u64 {
         self.ns
     }
@@ -31,6 +33,7 @@ impl Moment {
     /// Returns the span since `earlier`; zero when `earlier` is not earlier, as after a clock was
     /// set back.
     #[must_use]
+    #[inline]
     pub const fn since(self, earlier: Moment) -> Span {
         Span { ns: self.ns.saturating_sub(earlier.ns) }
     }
@@ -38,6 +41,7 @@ impl Moment {
 
 impl Add<Span> for Moment {
     type Output = Moment;
+    #[inline]
     fn add(self, span: Span) -> Moment {
         Moment { ns: self.ns.saturating_add(span.ns) }
     }
@@ -45,6 +49,7 @@ impl Add<Span> for Moment {
 
 impl Sub<Span> for Moment {
     type Output = Moment;
+    #[inline]
     fn sub(self, span: Span) -> Moment {
         Moment { ns: self.ns.saturating_sub(span.ns) }
     }
@@ -64,24 +69,28 @@ impl Span {
 
     /// Returns a span of `ns` nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn from_ns(ns: u64) -> Span {
         Span { ns }
     }
 
     /// Returns a span of `ms` milliseconds; it saturates.
     #[must_use]
+    #[inline]
     pub const fn from_ms(ms: u64) -> Span {
         Span { ns: ms.saturating_mul(1_000_000) }
     }
 
     /// Returns the nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn as_ns(self) -> u64 {
         self.ns
     }
 }
 
 impl fmt::Display for Span {
+    #[inline]
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ns {
             ns if ns >= 1_000_000_000 => {

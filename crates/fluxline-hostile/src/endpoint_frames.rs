@@ -16,7 +16,7 @@ use fluxline_core::roce::IcrcContext;
 use fluxline_core::{Moment, Span};
 
 #[allow(dead_code, reason = "shared with the endpoint's tests")]
-#[path = "../../fluxline-core/tests/endpoint_common/frames.rs"]
+#[path = "../../fluxline-core/tests/all/support/frames.rs"]
 mod frames;
 
 const FRAME_BYTES: usize = 1472;

@@ -3,7 +3,7 @@
 //! Two versions of the simulator that print the same lines do the same, entry for entry. Run:
 //! `cargo run -p fluxline-sim --example fingerprints`.
 
-use fluxline_core::fabric::conformance::{Joined, Pair};
+use fluxline_conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Target, Work};
 use fluxline_core::{Moment, Span};
 use fluxline_sim::reproduce;

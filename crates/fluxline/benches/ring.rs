@@ -1,4 +1,4 @@
-//! The push ring's speed: slots/s and GB/s between threads, beside memcpy in the same run.
+//! The slot ring's speed: slots/s and GB/s between threads, beside memcpy in the same run.
 //!
 //! `push` copies each payload into its slot; `commit` publishes slots written by somebody else (as
 //! recvmmsg does), so it is the cost of the ring alone. The reader sums one byte per cache line.

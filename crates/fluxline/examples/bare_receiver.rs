@@ -1,6 +1,6 @@
 //! A bare batched UDP receiver that only counts: the yardstick for what a pipeline behind it costs.
 //!
-//! demonstrates: UdpReceiver -> push ring -> a reader that looks at each length and releases.
+//! demonstrates: UdpReceiver -> slot ring -> a reader that looks at each length and releases.
 //!
 //!     cargo run --release -p fluxline --example bare_receiver -- \
 //!         127.0.0.1:6006 5 [block|spin] [single]

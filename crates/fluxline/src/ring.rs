@@ -1,4 +1,4 @@
-//! The push ring: packets from the thread that receives to the thread that reads.
+//! The slot ring: packets from the thread that receives to the thread that reads.
 //!
 //! A receiver must never wait for memory or a lock, or the kernel drops packets that it did not
 //! fetch. So slots are allocated once, the kernel writes straight into them, and the reader reads

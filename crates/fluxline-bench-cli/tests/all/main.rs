@@ -4,7 +4,7 @@ mod bench;
 mod bench_links;
 mod bench_papers;
 mod bench_xdp;
-#[path = "../../../fluxline/tests/namespaces/mod.rs"]
+#[path = "../../../fluxline/tests/all/support/namespaces.rs"]
 mod namespaces;
 mod rxe_perftest;
 #[path = "../../../fluxline-cli/tests/support/mod.rs"]

@@ -177,6 +177,7 @@ impl Core {
             Some(EndpointState::Leaving(_)) if kind == Some(Kind::Setup) => {
                 self.take_leaving(endpoint, frame);
             }
+            // Frames for a call that is not answered yet, or data after a farewell: both are late.
             _ => {}
         }
     }
@@ -285,7 +286,8 @@ impl Core {
     pub fn on_time(&mut self, now: Moment) {
         self.manage(now);
         for index in (0..self.endpoints.living().len()).rev() {
-            let Some(&endpoint) = self.endpoints.living().get(index) else { continue };
+            // From the last one: an end removes no other endpoint.
+            let endpoint = self.endpoints.living()[index];
             let death = self.config.death;
             let Core { endpoints, regions, completions, .. } = self;
             match endpoints.state_mut(endpoint) {

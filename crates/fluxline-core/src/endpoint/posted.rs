@@ -25,6 +25,10 @@ pub(super) struct Piece {
     pub bytes: u64,
 }
 
+/// The reason why a read of the memory of posted work cannot fail. Zeros in its place would reach
+/// the peer with a valid check sum.
+const CHECKED: &str = "the memory was checked when the work was posted, and a region never shrinks";
+
 impl PayloadSource {
     /// Copies the bytes from `at` on. The memory was checked when the work was posted.
     pub fn copy(&self, at: u64, into: &mut [u8]) {
@@ -34,9 +38,7 @@ impl PayloadSource {
                 into.copy_from_slice(&bytes[start..start + into.len()]);
             }
             PayloadSource::Memory(memory, offset) => {
-                if memory.read(offset + at, into).is_err() {
-                    into.fill(0); // not reached: a region cannot shrink
-                }
+                memory.read(offset + at, into).expect(CHECKED);
             }
             PayloadSource::Gather(pieces) => copy_pieces(pieces, at, into),
         }
@@ -48,8 +50,8 @@ fn copy_pieces(pieces: &[Piece], mut at: u64, mut into: &mut [u8]) {
     for piece in pieces {
         let bytes = piece.bytes.saturating_sub(at).min(into.len() as u64) as usize;
         let (part, rest) = into.split_at_mut(bytes);
-        if bytes > 0 && piece.memory.read(piece.offset + at, part).is_err() {
-            part.fill(0); // not reached: a region cannot shrink
+        if bytes > 0 {
+            piece.memory.read(piece.offset + at, part).expect(CHECKED);
         }
         (at, into) = (at.saturating_sub(piece.bytes), rest);
     }
@@ -59,8 +61,7 @@ impl PayloadSource {
     /// Copies the bytes from `at` on into a packet; returns the sum of the packet.
     pub fn copy_summed(&self, at: u64, packet: UnsummedPacket<'_>) -> u32 {
         if let PayloadSource::Memory(memory, offset) = self {
-            // An error is not reached: a region cannot shrink.
-            return memory.read_summed(offset + at, packet).unwrap_or(0);
+            return memory.read_summed(offset + at, packet).expect(CHECKED);
         }
         let UnsummedPacket { state, bytes, payload, sum } = packet;
         self.copy(at, &mut bytes[payload]);

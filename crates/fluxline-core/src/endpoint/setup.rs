@@ -211,7 +211,7 @@ impl Core {
             return;
         }
         let accepted = known.or_else(|| self.accept(now, ends, nonce, offer, frame_bytes));
-        let Some(endpoint) = accepted else { return };
+        let Some(endpoint) = accepted else { return }; // no queue pair is free: the peer asks again
         if let Some(open) = self.open(endpoint) {
             open.shorten(frame_bytes);
         }
@@ -261,7 +261,9 @@ impl Core {
             return;
         }
         let Some((id, _)) = self.calling(nonce, from) else { return };
-        let Some(EndpointState::Calling(calling)) = self.endpoints.take(id) else { return };
+        let Some(EndpointState::Calling(calling)) = self.endpoints.take(id) else {
+            unreachable!("`calling` returns endpoints that call");
+        };
         let took = calling.round_trip(attempt, now);
         let frame_bytes = calling.frame_bytes().min(offer.frame_bytes as usize);
         let Calling { ends, own, .. } = *calling;
@@ -375,6 +377,7 @@ impl Core {
     fn take_imported(&mut self, endpoint: EndpointId, imported: &Imported) {
         let Imported { request, status, key, bytes, rights } = *imported;
         let Some(open) = self.open(endpoint) else { return };
+        // A repeated answer finds nothing that waits.
         let Some(PendingImport { remote, .. }) = open.peer_regions.take(request) else { return };
         let state = ImportState::Open;
         let import = Import { endpoint, key, base: 0, bytes, rights, state };

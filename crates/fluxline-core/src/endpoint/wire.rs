@@ -248,7 +248,7 @@ impl<P: Port> Wire<'_, P> {
         let icrc = self.checked.then(|| self.ends.out.of_length(packet_bytes));
         let mut sent = 0;
         for frame in room.bytes.chunks_exact_mut(frame_bytes) {
-            let Some((packet, check)) = frame.split_last_chunk_mut::<ICRC_BYTES>() else { break };
+            let (packet, check) = frame.split_last_chunk_mut().expect("a frame ends with an ICRC");
             let (psn, advance) = (first.plus(sent as u32), (sent * payload_bytes) as u64);
             let acknowledge_request = asks(psn);
             template.emit(&TemplateFields { psn, acknowledge_request, advance }, packet);
@@ -314,7 +314,7 @@ impl<P: Port> Wire<'_, P> {
 /// Writes the ICRC at the end of a frame, or zeros in its place.
 #[inline]
 fn close(ends: &Ends, checked: bool, frame: &mut [u8], identification: u16) {
-    let Some((bytes, icrc)) = frame.split_last_chunk_mut::<ICRC_BYTES>() else { return };
+    let (bytes, icrc) = frame.split_last_chunk_mut().expect("callers made room for the ICRC");
     *icrc = match checked {
         true => ends.out.icrc(identification, bytes).to_le_bytes(),
         false => UNCHECKED,

@@ -12,7 +12,6 @@
 //! SISCI (named segments, mapped windows).
 
 pub mod barrier;
-pub mod conformance;
 pub mod connect;
 pub mod counters;
 pub mod error;

@@ -315,6 +315,7 @@ impl CreditCode {
 
     /// Returns the 5 bits.
     #[must_use]
+    #[inline]
     pub const fn code(self) -> u8 {
         self.0
     }
@@ -351,6 +352,7 @@ impl RnrTimer {
 
     /// Returns the 5 bits.
     #[must_use]
+    #[inline]
     pub const fn code(self) -> u8 {
         self.0
     }

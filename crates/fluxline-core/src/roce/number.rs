@@ -21,24 +21,28 @@ macro_rules! circular {
         impl $name {
             /// Returns the number in the low 24 bits of `value`.
             #[must_use]
+            #[inline]
             pub const fn new(value: u32) -> $name {
                 $name(value & MASK)
             }
 
             /// Returns the number, below 2^24.
             #[must_use]
+            #[inline]
             pub const fn get(self) -> u32 {
                 self.0
             }
 
             /// Returns the number `count` further on; it wraps.
             #[must_use]
+            #[inline]
             pub const fn plus(self, count: u32) -> $name {
                 $name::new(self.0.wrapping_add(count))
             }
 
             /// Returns the number `count` before; it wraps.
             #[must_use]
+            #[inline]
             pub const fn minus(self, count: u32) -> $name {
                 $name::new(self.0.wrapping_sub(count))
             }
@@ -46,6 +50,7 @@ macro_rules! circular {
             /// Returns the distance from `earlier`, -2^23 to 2^23 - 1; negative when it is before
             /// it.
             #[must_use]
+            #[inline]
             pub const fn distance_from(self, earlier: $name) -> i32 {
                 distance(self.0, earlier.0)
             }
@@ -53,18 +58,21 @@ macro_rules! circular {
             /// Compares by distance. This is not an `Ord`: each of three numbers may be before the
             /// next one, all round the circle.
             #[must_use]
+            #[inline]
             pub fn order(self, other: $name) -> Ordering {
                 self.distance_from(other).cmp(&0)
             }
 
             /// Returns true when this comes before `other`, by distance.
             #[must_use]
+            #[inline]
             pub const fn is_before(self, other: $name) -> bool {
                 self.distance_from(other) < 0
             }
         }
 
         impl fmt::Display for $name {
+            #[inline]
             fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(out)
             }
@@ -90,18 +98,21 @@ pub struct QueuePair(u32);
 impl QueuePair {
     /// Returns the queue pair in the low 24 bits of `number`.
     #[must_use]
+    #[inline]
     pub const fn new(number: u32) -> QueuePair {
         QueuePair(number & MASK)
     }
 
     /// Returns the number, below 2^24.
     #[must_use]
+    #[inline]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
 impl fmt::Display for QueuePair {
+    #[inline]
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(out)
     }

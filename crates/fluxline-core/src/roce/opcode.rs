@@ -56,12 +56,14 @@ pub enum Position {
 impl Position {
     /// Returns true when a message begins with this packet.
     #[must_use]
+    #[inline]
     pub const fn begins(self) -> bool {
         matches!(self, Position::First | Position::Only)
     }
 
     /// Returns true when a message ends with this packet.
     #[must_use]
+    #[inline]
     pub const fn ends(self) -> bool {
         matches!(self, Position::Last | Position::Only)
     }
@@ -91,6 +93,7 @@ pub enum Extended {
 impl Extended {
     /// Returns the length of the headers \[byte\].
     #[must_use]
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self {
             Extended::Nothing => 0,
@@ -203,54 +206,63 @@ opcodes! {
 impl Opcode {
     /// Returns the packet's first byte.
     #[must_use]
+    #[inline]
     pub const fn byte(self) -> u8 {
         self as u8
     }
 
     /// Returns the usual name.
     #[must_use]
+    #[inline]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
     /// Returns the kind of connection that it belongs to.
     #[must_use]
+    #[inline]
     pub const fn transport(self) -> Transport {
         self.row().transport
     }
 
     /// Returns the operation that the packet is a part of.
     #[must_use]
+    #[inline]
     pub const fn operation(self) -> OpcodeOperation {
         self.row().operation
     }
 
     /// Returns the position of the packet in its message.
     #[must_use]
+    #[inline]
     pub const fn position(self) -> Position {
         self.row().position
     }
 
     /// Returns the extended headers that follow the base header.
     #[must_use]
+    #[inline]
     pub const fn extended(self) -> Extended {
         self.row().extended
     }
 
     /// Returns true when immediate data is among them.
     #[must_use]
+    #[inline]
     pub const fn has_immediate(self) -> bool {
         matches!(self.extended(), Extended::Immediate | Extended::RethImmediate)
     }
 
     /// Returns true when a payload may follow the headers.
     #[must_use]
+    #[inline]
     pub const fn allows_payload(self) -> bool {
         self.row().payload
     }
 
     /// Returns the length of the base header and the extended headers \[byte\].
     #[must_use]
+    #[inline]
     pub const fn header_bytes(self) -> usize {
         BTH_BYTES + self.extended().bytes()
     }

@@ -1,5 +1,5 @@
 //! The doctor against the kernel.
 
 mod namespace;
-#[path = "../../../fluxline/tests/namespaces/mod.rs"]
+#[path = "../../../fluxline/tests/all/support/namespaces.rs"]
 mod namespaces;

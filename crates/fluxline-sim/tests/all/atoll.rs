@@ -1,9 +1,10 @@
 //! ATOLL as a link of programs: the suite of all links, URLs, faults, traffic and hosts.
 
 use crate::support::pairs::{pair_between, pair_of, put, put_during_a_fault};
-use fluxline_core::fabric::conformance::{Joined, Pair};
+use fluxline_conformance::conformance;
+use fluxline_conformance::{Joined, Pair};
+use fluxline_core::Moment;
 use fluxline_core::fabric::{Status, Target};
-use fluxline_core::{Moment, conformance};
 use fluxline_sim::core::fault::Fault;
 use fluxline_sim::load::sweep::{Limits, Outcome, measure};
 use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size, Traffic};

@@ -1,8 +1,9 @@
 //! A simulated SCI cluster obeys every law of the programming model.
 
-use fluxline_core::fabric::conformance::Pair;
+use fluxline_conformance::Pair;
+use fluxline_conformance::conformance;
 use fluxline_core::random::test_seed;
-use fluxline_core::{Moment, Span, conformance};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::world::Cluster;
 
 /// Two nodes of the cluster that a URL describes, and a clock of 20 us a look.

@@ -1,8 +1,8 @@
 //! A simulated cluster besides the laws of the model: time, faults, repetition of runs,
 //! and how programs are driven.
 
-use fluxline_core::fabric::conformance::script::random_scripts;
-use fluxline_core::fabric::conformance::{Joined, Pair, Side};
+use fluxline_conformance::script::random_scripts;
+use fluxline_conformance::{Joined, Pair, Side};
 use fluxline_core::fabric::{
     Completion, Fabric, Grant, Key, Level, Local, Name, Operation, Reliability, Rights, Status,
     Target, Work,

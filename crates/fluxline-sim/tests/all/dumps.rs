@@ -320,7 +320,7 @@ fn packets_of_atoll_links_agree_with_the_counts_of_the_network() {
 
 #[test]
 fn the_bytes_of_a_put_are_in_the_dump_of_a_cluster() {
-    use fluxline_core::fabric::conformance::{Joined, Pair};
+    use fluxline_conformance::{Joined, Pair};
     use fluxline_core::fabric::{Level, Local, Target, Work};
     use fluxline_core::{Moment, Span};
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cluster-dump");

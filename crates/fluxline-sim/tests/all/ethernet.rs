@@ -3,15 +3,16 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use fluxline_conformance::conformance;
+use fluxline_conformance::{Joined, Pair, Side};
 use fluxline_core::endpoint::{EndpointConfig, Node as Endpoint};
-use fluxline_core::fabric::conformance::{Joined, Pair, Side};
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability, RemoteId, Rights,
     Status, Target, Work,
 };
 use fluxline_core::port::lossy::{Faults as PortFaults, Lossy};
 use fluxline_core::port::network::Network;
-use fluxline_core::{Moment, Span, conformance};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::world::{Cluster, Condition, Node, Program, Step};
 
 /// Two nodes of a cluster, and a clock of `step_ns` a look. The right one can start again.

@@ -1,8 +1,9 @@
 //! Groups of nodes of every simulated network obey the laws of groups.
 
+use fluxline_conformance::group_conformance;
+use fluxline_conformance::groups::Nodes;
 use fluxline_core::fabric::Fabric;
-use fluxline_core::fabric::conformance::groups::Nodes;
-use fluxline_core::{Moment, Span, group_conformance};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::world::Cluster;
 
 /// All nodes of a cluster, and a clock of 20 us a look.

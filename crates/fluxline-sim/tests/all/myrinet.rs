@@ -1,9 +1,9 @@
 //! Myrinet, QsNet and InfiniBand as links of programs: the suite of all links, URLs, faults.
 
 use crate::support::pairs::{pair_of, put, put_during_a_fault};
-use fluxline_core::conformance;
+use fluxline_conformance::Joined;
+use fluxline_conformance::conformance;
 use fluxline_core::fabric::Fabric;
-use fluxline_core::fabric::conformance::Joined;
 use fluxline_core::fabric::{Status, Target};
 use fluxline_sim::world::Cluster;
 

@@ -5,8 +5,8 @@
 mod token_bus;
 
 use crate::support::pairs::{pair_of, put, put_during_a_fault};
-use fluxline_core::conformance;
-use fluxline_core::fabric::conformance::{Joined, Side};
+use fluxline_conformance::conformance;
+use fluxline_conformance::{Joined, Side};
 use fluxline_core::fabric::{Completion, Status, Target};
 use fluxline_sim::core::fault::Fault;
 use token_bus::{cluster, point};

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_core::conformance;
+use fluxline_conformance::Pair;
+use fluxline_conformance::conformance;
 use fluxline_core::fabric::Name;
-use fluxline_core::fabric::conformance::Pair;
 
 use super::{Shm, ShmConfig};
 use crate::clock;

@@ -4,7 +4,6 @@
 
 #[cfg(test)]
 pub(crate) mod allocations;
-pub(crate) mod bare;
 #[cfg(not(loom))]
 pub(crate) mod bpf;
 pub mod compiled;

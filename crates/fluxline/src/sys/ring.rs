@@ -1,4 +1,4 @@
-//! Memory and indices of the push ring: one producer, one consumer, fixed slots.
+//! Memory and indices of the slot ring: one producer, one consumer, fixed slots.
 //!
 //! The producer owns the slots of the indices [tail, head + slots), the consumer those of [head,
 //! tail). One Release store hands an index over, and one Acquire load takes it. Each side keeps a
@@ -110,6 +110,7 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
+    #[inline]
     fn slots(&self) -> usize {
         self.queued.len()
     }
@@ -184,6 +185,7 @@ impl Producer {
     /// Never waits; an empty batch means that the ring is full, and is counted as `full_stalls`.
     /// [`Batch::commit`] publishes the slots. Cost: no system call, no allocation; one shared load
     /// for each 512 KiB filled.
+    #[inline]
     pub fn reserve(&mut self, wanted: usize) -> Batch<'_> {
         let wanted = wanted.min(self.shared.slots());
         let in_flight = self.tail.wrapping_sub(self.head_seen);
@@ -211,6 +213,7 @@ impl Producer {
     ///
     /// `meta.len` is set from `bytes`. Errors: [`PushError`]; the caller then keeps the payload.
     /// Cost: one copy; a system call only when the consumer sleeps.
+    #[inline]
     pub fn push(&mut self, bytes: &[u8], meta: SlotMeta) -> Result<(), PushError> {
         if self.is_abandoned() {
             return Err(PushError::ConsumerGone);
@@ -244,12 +247,14 @@ impl Producer {
 
     /// Returns true if the consumer has been dropped: pushed datagrams are no longer read.
     #[must_use]
+    #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.shared.consumer_gone.load(Ordering::Acquire) // SYNC consumer-gone <- drop
     }
 
     /// Returns the size of one slot \[byte\].
     #[must_use]
+    #[inline]
     pub fn slot_bytes(&self) -> usize {
         self.shared.memory.slot_bytes
     }
@@ -293,23 +298,27 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     /// Returns the number of slots in the batch.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if no slot is free.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the size of one slot \[byte\].
     #[must_use]
+    #[inline]
     pub fn slot_bytes(&self) -> usize {
         self.producer.slot_bytes()
     }
 
     /// Returns the bytes of all slots, in order, writable at the same time (for one `recvmmsg`).
+    #[inline]
     pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let shared = &self.producer.shared;
         self.producer.free.iter().rev().take(self.len).map(move |&slot| {
@@ -327,6 +336,7 @@ impl Batch<'_> {
     /// # Panics
     ///
     /// When `index` is not below `len()`: a mistake of the caller, not of input.
+    #[inline]
     pub fn set(&mut self, index: usize, meta: SlotMeta) {
         assert!(index < self.len, "slot {index} of a batch of {}", self.len);
         let shared = &self.producer.shared;
@@ -346,6 +356,7 @@ impl Batch<'_> {
     ///
     /// # Panics
     /// When `count` exceeds `len()`: a mistake of the caller.
+    #[inline]
     pub fn commit(self, count: usize) {
         assert!(count <= self.len, "commit of {count} slots of a batch of {}", self.len);
         self.producer.publish(count);
@@ -363,6 +374,7 @@ impl Consumer {
     /// Returns all slots that are filled and not yet released, for reading in place.
     ///
     /// Never waits; may be empty. The consumer owns the slots until [`Consumer::release`].
+    #[inline]
     pub fn peek(&mut self) -> Filled<'_> {
         self.tail_seen = self.shared.tail.0.load(Ordering::Acquire); // SYNC slot-filled <- publish
         Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
@@ -372,6 +384,7 @@ impl Consumer {
     ///
     /// Cost: none that is shared with the producer.
     #[must_use]
+    #[inline]
     pub fn shown(&self) -> Filled<'_> {
         Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
     }
@@ -381,6 +394,7 @@ impl Consumer {
     /// # Panics
     ///
     /// When `count` exceeds the number that the last `peek` showed: a mistake of the caller.
+    #[inline]
     pub fn release(&mut self, count: usize) {
         let shown = self.tail_seen.wrapping_sub(self.head);
         assert!(count <= shown, "release of {count} slots, {shown} were shown");
@@ -420,12 +434,14 @@ impl Consumer {
 
     /// Returns the present number of slots that are filled and not yet released.
     #[must_use]
+    #[inline]
     pub fn occupied(&self) -> usize {
         self.shared.tail.0.load(Ordering::Relaxed).wrapping_sub(self.head)
     }
 
     /// Returns the number of slots of the ring.
     #[must_use]
+    #[inline]
     pub fn slots(&self) -> usize {
         self.shared.slots()
     }
@@ -453,6 +469,7 @@ pub struct Filled<'a> {
 impl<'a> Filled<'a> {
     /// Returns the filled slot at `index`, counted from the oldest; `None` beyond the last.
     #[must_use]
+    #[inline]
     pub fn get(&self, index: usize) -> Option<SlotView<'a>> {
         if index >= self.len {
             return None;
@@ -473,6 +490,7 @@ impl<'a> Filled<'a> {
 impl<'a> Iterator for Filled<'a> {
     type Item = SlotView<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<SlotView<'a>> {
         let view = self.get(self.next)?;
         self.next += 1;

@@ -1,4 +1,4 @@
-//! The parts of the push ring apart from its memory: size, errors, views of slots, and the doorbell
+//! The parts of the slot ring apart from its memory: size, errors, views of slots, and the doorbell
 //! that wakes a sleeping side.
 
 use std::sync::PoisonError;
@@ -143,6 +143,7 @@ impl SlotMeta {
     /// Returns the number of datagrams in the slot; at least one, because an empty slot is one
     /// empty datagram.
     #[must_use]
+    #[inline]
     pub fn datagram_count(&self) -> u64 {
         match self.segment_bytes {
             0 => 1,
@@ -163,6 +164,7 @@ pub struct SlotView<'a> {
 impl<'a> SlotView<'a> {
     /// The slot's datagrams, in order of arrival.
     #[must_use]
+    #[inline]
     pub fn datagrams(&self) -> Datagrams<'a> {
         let segment = self.meta.segment_bytes as usize;
         Datagrams { rest: Some(self.bytes), segment, meta: self.meta }
@@ -180,6 +182,7 @@ pub struct Datagrams<'a> {
 impl<'a> Iterator for Datagrams<'a> {
     type Item = Datagram<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Datagram<'a>> {
         let rest = self.rest?;
         let bytes = if self.segment != 0 && rest.len() > self.segment {

@@ -1,7 +1,7 @@
-//! Large copies that bypass the cache, where that is faster: docs/adr/0011, benches/copy.rs.
+//! Large copies that bypass the cache, where that is faster: docs/adr/0011.
 
 /// Size from which a copy bypasses the cache \[byte\]. A smaller copy that bypassed it would remove
-/// reused data from the caches in which its reader finds it. Source: benches/copy.rs.
+/// reused data from the caches in which its reader finds it. Source: docs/adr/0011.
 pub(crate) const STREAM_BYTES_MIN: usize = 16 << 20;
 
 /// Copies bytes of any length, bypassing the cache. Later stores become visible after the bytes, as
@@ -76,8 +76,8 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies into memory of this process, bypassing the cache: for the benchmark and tests.
-#[cfg_attr(not(test), allow(dead_code, reason = "for benches/copy.rs, which includes this file"))]
+/// Copies into memory of this process, bypassing the cache: for tests.
+#[cfg(test)]
 pub(crate) fn stream_slice(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "both of one length");
     // SAFETY: both are valid for the length, and one is exclusive.

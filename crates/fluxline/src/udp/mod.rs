@@ -1,6 +1,5 @@
-//! UDP: receiving into the push ring, sending in paced batches, and the socket as a port of frames.
+//! UDP: receiving into the slot ring, sending in paced batches, and the socket as a port of frames.
 
-mod bare;
 mod bind;
 mod filter;
 mod port;
@@ -8,7 +7,6 @@ mod receiver;
 mod sender;
 mod shared;
 
-pub use bare::{BareReceiver, BareSender};
 pub use bind::{BindError, Multicast};
 pub use port::{UdpPort, UdpPortConfig, interface_of};
 pub use receiver::{

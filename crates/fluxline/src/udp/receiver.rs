@@ -1,4 +1,4 @@
-//! Receives UDP with few losses: batches straight into the push ring, every drop counted.
+//! Receives UDP with few losses: batches straight into the slot ring, every drop counted.
 //!
 //! The kernel drops datagrams that do not fit the socket's buffer, silently by default. So the
 //! buffer is made large, packets are fetched many at a time, and the socket's own drop counter is

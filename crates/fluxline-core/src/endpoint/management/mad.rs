@@ -372,7 +372,7 @@ pub fn of_frame(frame: &[u8]) -> Option<&[u8; MAD_BYTES]> {
 /// Writes the frame of a datagram, without its ICRC.
 pub fn emit_frame(mad: &[u8; MAD_BYTES], psn: Psn, frame: &mut [u8]) {
     frame.fill(0);
-    let Some(into) = frame.first_chunk_mut::<FRAME_BYTES>() else { return };
+    let into = frame.first_chunk_mut::<FRAME_BYTES>().expect("the caller made room for a frame");
     into[0] = UD_SEND_ONLY;
     into[2..4].copy_from_slice(&PARTITION_DEFAULT.to_be_bytes());
     into[5..8].copy_from_slice(&u24(GENERAL_SERVICE));
@@ -389,13 +389,11 @@ fn u24(value: u32) -> [u8; 3] {
 
 /// Writes bytes at an offset of the table above, which are inside.
 fn put(bytes: &mut [u8; MAD_BYTES], at: usize, value: &[u8]) {
-    if let Some(into) = bytes.get_mut(at..at + value.len()) {
-        into.copy_from_slice(value);
-    }
+    bytes[at..at + value.len()].copy_from_slice(value);
 }
 
 fn take<const N: usize>(bytes: &[u8; MAD_BYTES], at: usize) -> [u8; N] {
-    bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
+    *bytes[at..].first_chunk().expect("the offset is one of the table above")
 }
 
 fn u16_at(bytes: &[u8; MAD_BYTES], at: usize) -> u16 {

@@ -161,8 +161,11 @@ impl Requester {
     ) {
         let frame = *self.in_flight.frame(index);
         let posted = self.queue.get(frame.of);
-        let Request::Get { into: (memory, offset), .. } = &posted.request else { return };
-        // The memory was checked when the get was posted, and does not shrink.
+        let Request::Get { into: (memory, offset), .. } = &posted.request else {
+            unreachable!("both callers chose the frame by `is_get`");
+        };
+        // The region was checked when the get was posted, and does not shrink; memory of the
+        // program's own that refuses the write keeps what it had.
         let _ = memory.write(offset + frame.at, bytes);
         self.answered(now, index, completions);
     }

@@ -26,8 +26,6 @@ pub enum Collected {
     Broadcast(Vec<u8>),
     /// The combined values, equal to the bit on all ranks.
     AllReduced(Values),
-    /// The bytes of each rank, at the root; elsewhere nothing.
-    Gathered(Vec<Vec<u8>>),
 }
 
 /// The kind of an operation, with all that must be equal on all ranks.
@@ -36,7 +34,6 @@ enum Kind {
     Barrier,
     Broadcast { root: usize },
     AllReduce { combine: Combine },
-    Gather { root: usize },
 }
 
 impl Kind {
@@ -45,7 +42,6 @@ impl Kind {
             Kind::Barrier => 0,
             Kind::Broadcast { root } => 1 | (root as u64) << 8,
             Kind::AllReduce { combine } => 2 | combine.number() << 8,
-            Kind::Gather { root } => 3 | (root as u64) << 8,
         }
     }
 
@@ -65,7 +61,6 @@ fn name(kind: u64, bytes: u64) -> String {
             let how = ["sum", "min", "max", "?"][(how & 3) as usize];
             format!("an all-reduce ({how}) of {} {of}", bytes / 8)
         }
-        (3, root) => format!("a gather at rank {root}"),
         _ => String::from("an unknown operation"),
     }
 }
@@ -79,8 +74,6 @@ pub(super) struct Collective {
     /// True: the counter of rank 0 takes the place of the steps.
     counts: bool,
     data: Vec<u8>,
-    /// The bytes of each rank, for a gather.
-    kept: Vec<Vec<u8>>,
     /// The progress of the first step: bytes sent (`None`: none, not even an empty part).
     sent: Option<usize>,
     received: Incoming,
@@ -104,11 +97,6 @@ impl Collective {
         let received = core::mem::take(&mut self.received).bytes;
         match (step.then, self.kind) {
             (Then::Replace, _) => self.data = received,
-            (Then::Keep, _) => {
-                if let Some(kept) = step.from.and_then(|from| self.kept.get_mut(from)) {
-                    *kept = received;
-                }
-            }
             (Then::OwnFirst, Kind::AllReduce { combine }) => {
                 let own = core::mem::take(&mut self.data);
                 combine.apply(&own, &received, &mut self.data);
@@ -129,7 +117,6 @@ impl Collective {
             Kind::Barrier => Collected::Barrier,
             Kind::Broadcast { .. } => Collected::Broadcast(data),
             Kind::AllReduce { combine } => Collected::AllReduced(combine.values(&data)),
-            Kind::Gather { .. } => Collected::Gathered(core::mem::take(&mut self.kept)),
         }
     }
 }
@@ -176,18 +163,6 @@ impl Group {
         self.start(fabric, kind, Begin { steps, counts: false, data: values.to_bytes() })
     }
 
-    /// Begins to bring the bytes of all ranks to the root. Errors: [`GroupError`].
-    pub fn start_gather(
-        &mut self,
-        fabric: &mut dyn Fabric,
-        root: usize,
-        bytes: Vec<u8>,
-    ) -> Result<(), GroupError> {
-        self.check_root(root)?;
-        let steps = plan::gather(self.place(), root);
-        self.start(fabric, Kind::Gather { root }, Begin { steps, counts: false, data: bytes })
-    }
-
     /// Returns the result of the collective operation once it is over; `None`: poll, and ask again.
     pub fn collected(&mut self) -> Option<Result<Collected, GroupError>> {
         self.collective.as_ref()?.result.as_ref()?;
@@ -229,21 +204,6 @@ impl Group {
         }
     }
 
-    /// Brings the bytes of all ranks to the root; elsewhere the result is empty. Errors:
-    /// [`GroupError`].
-    pub fn gather(
-        &mut self,
-        fabric: &mut dyn Fabric,
-        root: usize,
-        bytes: Vec<u8>,
-    ) -> Result<Vec<Vec<u8>>, GroupError> {
-        self.start_gather(fabric, root, bytes)?;
-        match self.wait_collected(fabric)? {
-            Collected::Gathered(bytes) => Ok(bytes),
-            _ => Err(GroupError::Busy),
-        }
-    }
-
     fn wait_collected(&mut self, fabric: &mut dyn Fabric) -> Result<Collected, GroupError> {
         let ended = self.wait_for(fabric, "a collective operation", Group::collected);
         // One that is late is over: the ranks no longer agree on their operations.
@@ -278,11 +238,6 @@ impl Group {
         if bytes > max {
             return Err(GroupError::TooLong { rank: self.config.rank, bytes, max });
         }
-        let mut kept: Vec<Vec<u8>> = Vec::new();
-        if kind == (Kind::Gather { root: self.config.rank }) {
-            kept.resize(self.size(), Vec::new());
-            kept[self.config.rank].clone_from(&begin.data);
-        }
         self.collectives += 1;
         let Begin { steps, counts, data } = begin;
         let (number, received) = (self.collectives, Incoming::default());
@@ -292,7 +247,6 @@ impl Group {
             steps,
             counts,
             data,
-            kept,
             sent: None,
             received,
             result: None,

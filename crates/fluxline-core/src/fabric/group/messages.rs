@@ -201,7 +201,7 @@ impl Group {
     /// Gives a message to a receive: its bytes, or a grant for its pieces.
     fn deliver(&mut self, id: u32, rank: usize, arrived: Arrived) {
         let Header { kind, tag, bytes: total, id: announced } = arrived.header;
-        let Some(receive) = self.requests.receive(id) else { return };
+        let receive = self.requests.receive(id).expect("it was found among those that wait");
         let mut taken = match (total <= receive.bytes_max, buffer(total)) {
             (false, _) => {
                 let max = receive.bytes_max;

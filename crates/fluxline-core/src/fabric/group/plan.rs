@@ -14,8 +14,6 @@ pub(super) enum Then {
     OwnFirst,
     /// They are combined with the own ones, which come second.
     OwnSecond,
-    /// They are kept beside those of other ranks.
-    Keep,
 }
 
 /// A step: bytes are sent and received at the same time, then used.
@@ -106,15 +104,6 @@ pub(super) fn all_reduce(place: Place) -> VecDeque<Step> {
     steps
 }
 
-/// Each rank sends to the root.
-pub(super) fn gather(place: Place, root: usize) -> VecDeque<Step> {
-    let Place { rank, size } = place;
-    if rank != root {
-        return VecDeque::from([send(root)]);
-    }
-    (0..size).filter(|from| *from != root).map(|from| receive(from, Then::Keep)).collect()
-}
-
 /// Returns all other ranks.
 pub(super) fn others(place: Place) -> Vec<usize> {
     (0..place.size).filter(|rank| *rank != place.rank).collect()
@@ -172,13 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn a_broadcast_reaches_all_from_every_root_and_a_gather_comes_from_all() {
+    fn a_broadcast_reaches_all_from_every_root() {
         for size in 1..=SIZE_MAX {
             for root in 0..size {
                 let reached = known(size, |place| broadcast(place, root));
                 assert!(reached.iter().all(|knows| knows[root]), "{size}, {root}");
-                let gathered = known(size, |place| gather(place, root));
-                assert!(gathered[root].iter().all(|knows| *knows), "{size}, {root}");
             }
         }
     }

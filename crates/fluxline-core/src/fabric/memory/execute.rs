@@ -169,7 +169,7 @@ impl Shared {
         demand(rights.put)?;
         region.words.write(to.offset, &bytes).map_err(status_of)?;
         let Some(value) = notify else { return Ok(()) };
-        let Some(import) = self.import_of(node, to.remote) else { return Ok(()) };
+        let import = self.import_of(node, to.remote).expect("`target` found it above");
         let endpoint = self.nodes[node].endpoints[import.endpoint.0 as usize].other;
         self.nodes[import.peer].inbox.push_back(Completion::Notified {
             endpoint,

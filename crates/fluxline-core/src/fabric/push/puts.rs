@@ -322,7 +322,7 @@ impl Consumer {
 
     /// Empties the ring for the next producer. The last one must not be able to write any more.
     pub fn restart(&mut self) {
-        let _ = self.memory.store(0, 0); // own memory, with such a word
+        self.memory.store(0, 0).expect("own memory, with a word at 0");
         self.credit = None;
         (self.head, self.given_back, self.tail_seen) = (0, None, 0);
         (self.at, self.end) = (0, 0);

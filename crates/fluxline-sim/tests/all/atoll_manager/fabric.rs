@@ -1,8 +1,9 @@
 //! Nodes with a `Fabric` on a managed network.
 
-use fluxline_core::fabric::conformance::{Joined, Pair};
+use fluxline_conformance::conformance;
+use fluxline_conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Status, Target, Work};
-use fluxline_core::{Moment, Span, conformance};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::world::Cluster;
 
 fn open(url: &str) -> Cluster {

@@ -1,6 +1,6 @@
 //! Pairs of simulated nodes, and a put during a fault, which ends alike on every network.
 
-use fluxline_core::fabric::conformance::{Joined, Pair};
+use fluxline_conformance::{Joined, Pair};
 use fluxline_core::fabric::{Level, Local, Status, Target, Work};
 use fluxline_core::{Moment, Span};
 use fluxline_sim::world::Cluster;

@@ -1,0 +1,4 @@
+//! Code that several tests share.
+
+pub mod namespaces;
+pub mod shm;
