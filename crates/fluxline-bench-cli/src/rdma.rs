@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use fluxline_bench::perftest::{Error, Outcome, Plan, Server, connect, serve_managed};
+use fluxline_bench::perftest::{Error, Outcome, Plan, Server, connect};
 use fluxline_core::fabric::Reliability;
+use fluxline_report::{Cell, Table};
 use fluxline_run::Stop;
 use serde_json::{Value, json};
 
@@ -35,10 +36,6 @@ pub fn rdma(command: &RdmaCommand, json: bool) -> Result<(), Failure> {
 fn serve(arguments: &RdmaServeArguments, stop: &fluxline_bench::Stop) -> Result<Outcome, Failure> {
     let plan = plan(&arguments.test)?;
     let (program, listen) = (plan.program, arguments.listen);
-    if arguments.rdma_cm {
-        inform!("Waiting for {program} at {listen}. There: {program} -R {}", listen.ip());
-        return serve_managed(listen, &plan, stop).map_err(failure);
-    }
     let server = Server::bind(listen, plan).map_err(failure)?;
     let address = server.address().unwrap_or(listen);
     inform!("Waiting for {program} at {address}. There: {program} {}", address.ip());
@@ -71,59 +68,34 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// A column of the table.
-struct Column {
-    heading: &'static str,
-    value: String,
-}
-
-impl Column {
-    fn new(heading: &'static str, value: impl ToString) -> Column {
-        Column { heading, value: value.to_string() }
-    }
-
-    fn width(&self) -> usize {
-        self.heading.len().max(self.value.len())
-    }
-}
-
 /// Returns the lines of the result: the peer, and a table of one row.
 fn table(outcome: &Outcome) -> Vec<String> {
-    let peer = &outcome.peer;
+    let (peer, frames) = (&outcome.peer, outcome.frames);
     let rate = outcome.mb_per_s().map_or("–".to_owned(), |rate| format!("{rate:.2}"));
-    let mut columns = vec![
-        Column::new("operation", outcome.program.operation.name()),
-        Column::new("bytes", outcome.bytes.map_or("several".to_owned(), |of| of.to_string())),
-        Column::new("operations", outcome.operations),
-        Column::new("MB/s", rate),
+    let mut cells = vec![
+        ("operation", outcome.program.operation.name().to_owned()),
+        ("bytes", outcome.bytes.map_or("several".to_owned(), |of| of.to_string())),
+        ("operations", outcome.operations.to_string()),
+        ("MB/s", rate),
     ];
     if let Some(of) = outcome.latency {
-        let time = |time: f64| format!("{time:.2}");
-        columns.extend([
-            Column::new("min us", time(of.least_us)),
-            Column::new("median us", time(of.median_us)),
-            Column::new("99% us", time(of.high_us)),
-            Column::new("max us", time(of.most_us)),
-        ]);
+        let times = [of.least_us, of.median_us, of.high_us, of.most_us];
+        let names = ["min us", "median us", "99% us", "max us"];
+        cells.extend(names.into_iter().zip(times.map(|time| format!("{time:.2}"))));
     }
-    let frames = outcome.frames;
-    columns.extend([
-        Column::new("repeated", frames.repeated),
-        Column::new("duplicate", frames.duplicate),
-        Column::new("missing", frames.missing),
+    cells.extend([
+        ("repeated", frames.repeated.to_string()),
+        ("duplicate", frames.duplicate.to_string()),
+        ("missing", frames.missing.to_string()),
     ]);
-    let line = |text: fn(&Column) -> &str| {
-        let cells = columns.iter().map(|of| format!("{:>1$}", text(of), of.width()));
-        cells.collect::<Vec<String>>().join("  ")
-    };
-    vec![
-        format!(
-            "{} with {} (perftest {}), path MTU {}, queue pairs {}",
-            outcome.program, peer.address, peer.version, peer.path_mtu, peer.pairs
-        ),
-        line(|of| of.heading),
-        line(|of| &of.value),
-    ]
+    let cells = cells.into_iter().map(|(of, text)| (of.to_owned(), Cell::Number(text)));
+    let (columns, row) = cells.unzip();
+    let table = Table { title: String::new(), columns, rows: vec![row] };
+    let first = format!(
+        "{} with {} (perftest {}), path MTU {}, queue pairs {}",
+        outcome.program, peer.address, peer.version, peer.path_mtu, peer.pairs
+    );
+    std::iter::once(first).chain(table.text().lines().map(str::to_owned)).collect()
 }
 
 fn document(outcome: &Outcome) -> Value {

@@ -12,8 +12,7 @@ pub enum RdmaCommand {
     #[command(after_help = "Examples:\n  \
         fluxline rdma serve ib_write_bw --listen 10.0.0.7   (there: ib_write_bw 10.0.0.7)\n  \
         fluxline rdma serve ib_send_lat --listen 10.0.0.7 --bytes 64\n  \
-        fluxline rdma serve ib_write_bw --listen 10.0.0.7 --unreliable   (there: -c UC)\n  \
-        fluxline rdma serve ib_write_bw --listen 10.0.0.7 --rdma-cm   (there: -R)")]
+        fluxline rdma serve ib_write_bw --listen 10.0.0.7 --unreliable   (there: -c UC)")]
     Serve(RdmaServeArguments),
     /// Run a test of perftest against its server on another machine
     #[command(after_help = "Examples:\n  \
@@ -58,9 +57,6 @@ pub struct RdmaServeArguments {
     /// The address of this machine to listen at, on UDP port 4791 too; default port: 18515
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "127.0.0.1")]
     pub listen: SocketAddr,
-    /// Let the client connect by rdma_cm instead of TCP, as perftest's -R
-    #[arg(long, conflicts_with_all = ["own", "peer"])]
-    pub rdma_cm: bool,
 }
 
 /// `fluxline rdma connect`.

@@ -69,6 +69,13 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     low + (high - low) * position.fract()
 }
 
+/// Returns the value that a share of the samples does not exceed; `None`: there is no sample.
+#[must_use]
+pub fn percentile(samples: &[f64], part: f64) -> Option<f64> {
+    let sorted = sorted(samples);
+    (!sorted.is_empty()).then(|| quantile(&sorted, part))
+}
+
 /// Returns the median; `None`: there is no sample.
 #[must_use]
 pub fn median(samples: &[f64]) -> Option<f64> {

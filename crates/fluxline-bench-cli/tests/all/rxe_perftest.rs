@@ -301,21 +301,3 @@ fn a_client_of_perftest_that_is_killed_is_named() {
     let sentence = ours.failure();
     assert!(sentence.contains("closed its TCP connection during the test"), "{sentence}");
 }
-
-#[test]
-#[ignore = "all: rdma_rxe in a virtual machine"]
-fn clients_of_perftest_connect_by_rdma_cm() {
-    let Some(world) = World::new() else { return };
-    if world.own.is_ipv6() {
-        return; // perftest resolves IPv4 addresses only
-    }
-    for program in ["ib_write_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_atomic_bw"] {
-        let words = ["rdma", "serve", program, "--listen", OWN, "--rdma-cm", "--json"];
-        let ours = Ours::start(&words, &[]);
-        std::thread::sleep(Duration::from_millis(500));
-        let said = world.client(program, "-R -n 50");
-        let ours = ours.result();
-        assert_eq!(number(&ours, "operations"), 50, "{program}: {ours}, {said}");
-        println!("{program} -R: {} MB/s, {}", ours["mb_per_s"], ours["frames"]);
-    }
-}

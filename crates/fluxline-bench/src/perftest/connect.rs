@@ -52,7 +52,7 @@ pub fn connect(server: SocketAddr, plan: &Plan, stop: &Stop) -> Result<Outcome, 
     finish(&mut session, &test.done)?;
     let (terms, frames) = (session.terms(), session.frames());
     let mut outcome = test.done.outcome(plan, terms, frames);
-    outcome.latency = Latency::of(test.times).filter(|_| program.is_latency);
+    outcome.latency = Latency::of(&test.times).filter(|_| program.is_latency);
     Ok(outcome)
 }
 

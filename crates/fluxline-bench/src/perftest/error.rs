@@ -140,9 +140,6 @@ pub enum Error {
     /// A node needs one address.
     #[error("{0} is not one address of this machine; write the address of the RDMA network")]
     Unspecified(IpAddr),
-    /// The program watches memory, and the exchange over rdma_cm does not say when it begins.
-    #[error("{0} cannot be served over rdma_cm; leave out --rdma-cm here and -R there")]
-    NotManaged(Program),
     /// The user pressed Ctrl-C.
     #[error("the test was interrupted")]
     Interrupted,

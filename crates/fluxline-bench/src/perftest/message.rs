@@ -153,17 +153,6 @@ impl KeyMessage {
     }
 }
 
-/// A key message over rdma_cm \[byte\]: `struct pingpong_dest` of perftest, big-endian.
-pub const BINARY_KEY_BYTES: usize = 56;
-
-/// Returns a key message over rdma_cm: the queue pair and its PSN are those of the connection.
-pub fn binary_key(key: u32, address: u64) -> [u8; BINARY_KEY_BYTES] {
-    let mut bytes = [0; BINARY_KEY_BYTES];
-    bytes[16..20].copy_from_slice(&key.to_be_bytes());
-    bytes[24..32].copy_from_slice(&address.to_be_bytes());
-    bytes
-}
-
 /// Returns true when bytes begin as a key message: four digits and a colon.
 pub fn begins_key_message(bytes: &[u8; NUMBER_BYTES]) -> bool {
     bytes[..4].iter().all(u8::is_ascii_hexdigit) && bytes[4] == b':'

@@ -22,7 +22,6 @@
 mod answer;
 mod connect;
 mod error;
-mod managed;
 mod message;
 mod outcome;
 mod plan;
@@ -32,7 +31,6 @@ mod session;
 
 pub use connect::connect;
 pub use error::{Error, Phase};
-pub use managed::serve_managed;
 pub use outcome::{Frames, Latency, Outcome, PeerTerms};
 pub use plan::{Plan, PlanError};
 pub use program::{Operation, Program};

@@ -8,7 +8,7 @@ use fluxline_core::endpoint::counters::ConnectionCounters;
 use super::message::Report;
 use super::plan::Plan;
 use super::program::Program;
-use crate::statistics::Summary;
+use crate::statistics::{Summary, percentile};
 
 /// The peer, and what both ends agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +73,9 @@ pub struct Latency {
 
 impl Latency {
     /// Summarizes times \[us\]; `None`: there are none.
-    pub(super) fn of(mut times: Vec<f64>) -> Option<Latency> {
-        let summary = Summary::of(&times)?;
-        times.sort_by(f64::total_cmp);
-        let high_us = times[(times.len() - 1) * 99 / 100];
-        let Summary { least, median, most, .. } = summary;
+    pub(super) fn of(times: &[f64]) -> Option<Latency> {
+        let Summary { least, median, most, .. } = Summary::of(times)?;
+        let high_us = percentile(times, 0.99)?;
         Some(Latency { least_us: least, median_us: median, high_us, most_us: most })
     }
 }

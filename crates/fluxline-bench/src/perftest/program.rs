@@ -87,12 +87,7 @@ impl Program {
 
     /// Returns true when the ends say goodbye to each other.
     pub(super) fn has_end(self) -> bool {
-        !self.is_ping_pong_of_writes()
-    }
-
-    /// Returns true for `ib_write_lat`, whose ends watch their memory.
-    pub(super) fn is_ping_pong_of_writes(self) -> bool {
-        self.is_latency && self.operation == Operation::Write
+        !(self.is_latency && self.operation == Operation::Write)
     }
 }
 

@@ -28,13 +28,13 @@ use crate::Stop;
 /// The name of the peer's memory.
 const MEMORY: &str = "peer";
 /// The address of the own memory in the messages of this end.
-pub const BASE: u64 = 0x7f00_0000_0000;
+const BASE: u64 = 0x7f00_0000_0000;
 /// Reads and atomics that this end answers at a time. Source: the queue of the endpoint.
 const READS: u16 = 128;
 /// The most queue pairs of a test.
-pub const PAIRS_MAX: usize = 64;
+const PAIRS_MAX: usize = 64;
 /// A size for buffers and one of cache lines, which the ends exchange. Source: as observed.
-pub const SIZES: [u32; 2] = [4096, 64];
+const SIZES: [u32; 2] = [4096, 64];
 /// An end that had something to do within this time is polled, and not waited for.
 const BUSY: Duration = Duration::from_micros(200);
 /// The longest sleep: the TCP connection does not wake it.
