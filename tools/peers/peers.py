@@ -98,8 +98,10 @@ class Run:
 
 
 def listens(port, udp):
-    with open(f"/proc/net/{'udp' if udp else 'tcp'}", encoding="ascii") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
+    rows = []
+    for name in ("udp", "udp6") if udp else ("tcp", "tcp6"):
+        with open(f"/proc/net/{name}", encoding="ascii") as table:
+            rows += [line.split() for line in table.readlines()[1:]]
     state = "07" if udp else "0A"
     return any(row[1].endswith(f":{port:04X}") and row[3] == state for row in rows)
 
@@ -181,8 +183,11 @@ def ucx(transports, tests):
         here, _ = run.pair(server, client, port, env={**os.environ, "UCX_TLS": transports})
         # Iterations, median, mean and overall time, two bandwidths, two rates.
         column = 7 if quantity == STREAM else 1
-        value = last_number(r"^" + r"[\d.]+," * column + r"([\d.]+)",
-                            (here.strip().splitlines() or [""])[-1])
+        last = (here.strip().splitlines() or [""])[-1]
+        fields = last.split(",")
+        if len(fields) != 8:
+            raise Failed(f"it printed no line of 8 numbers: {last}")
+        value = float(fields[column])
         return gigabits(value, size) if quantity == STREAM else value
     return measure
 
