@@ -35,12 +35,11 @@ fn measure(name: &str, config: &Config, rate: f64, ticks: u64) {
     let links = config.addresses.len() as f64 * ports;
     println!(
         "{name}: {:.2} M hops/s ({:.2} M of sends), link load {:.1} %, {:.2} entries a hop, \
-         {} bytes a node, fingerprint {}",
+         fingerprint {}",
         hops / seconds / 1e6,
         sends / seconds / 1e6,
         100.0 * symbols / (links * (ticks - ticks / 10) as f64),
         (load.entries - entries) as f64 / hops,
-        load.network.bytes() / config.addresses.len(),
         load.fingerprint,
     );
 }

@@ -111,13 +111,6 @@ pub enum Call {
         /// The notice of the end.
         notice: Notice,
     },
-    /// Sends an interrupt (an event packet with a number) to another node.
-    RingInterrupt {
-        /// The node to interrupt.
-        to: u32,
-        /// The number of the interrupt: the packet's offset.
-        number: u64,
-    },
     /// Computes for a time; takes longer while the DMA engine uses memory cycles.
     Compute(Duration),
 }
@@ -160,8 +153,6 @@ pub enum Level {
 pub enum Notice {
     /// The processor reads the engine's status until it is done; no later call starts before.
     Spin,
-    /// An interrupt; until then the processor does later calls.
-    Interrupt,
     /// A word in memory that the program reads at any time: costs no time here.
     Word,
 }

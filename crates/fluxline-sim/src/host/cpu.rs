@@ -76,7 +76,6 @@ enum Task {
     Lock { to: u32, offset: u64, atomic: Atomic, data: Vec<u8>, step: u8 },
     Settle { step: u8, goal: Goal },
     Dma(Box<Dma>),
-    Ring { to: u32, number: u64, step: u8 },
     Compute { left_ps: u64, slice_ps: u64 },
 }
 
@@ -141,7 +140,6 @@ impl From<Call> for Task {
                 let left = descriptors.into();
                 Task::Dma(Box::new(Dma { left, level, notice, step: DmaStep::Enter, call: 0 }))
             }
-            Call::RingInterrupt { to, number } => Task::Ring { to, number, step: 0 },
             Call::Compute(work) => Task::Compute { left_ps: work.as_ps(), slice_ps: 0 },
         }
     }
@@ -253,7 +251,6 @@ impl Host {
             }
             Task::Settle { step, goal } => self.do_settle(step, *goal),
             Task::Dma(dma) => self.do_dma(dma, tag),
-            Task::Ring { to, number, step } => self.do_ring(*to, *number, step),
             Task::Compute { left_ps, slice_ps } => self.do_compute(left_ps, slice_ps),
         }
     }
@@ -379,19 +376,6 @@ impl Host {
             (3, Goal::Check) => Next::Slice(self.config.software.check),
             (4, Goal::Check) => Next::Done(self.card.take_worst(), Vec::new()),
             _ => normal(),
-        }
-    }
-
-    fn do_ring(&mut self, to: u32, number: u64, step: &mut u8) -> Next {
-        *step += 1;
-        match *step {
-            1 => Next::Slice(self.config.cpu.call + self.config.cpu.store_word),
-            2 => Next::Wait(Wait::Drained),
-            3 => Next::Until(self.bus.store(self.now, 4, Duration::ZERO)),
-            _ => {
-                self.card_send(Owner::Nobody, to, Access::Interrupt, number, Vec::new());
-                normal()
-            }
         }
     }
 

@@ -382,14 +382,13 @@ fn notices_cost_what_the_software_costs() {
     let kernel = (software.kernel_entry + software.kernel_return).as_ps();
     assert_eq!(end(Level::Kernel, Notice::Spin), spin + kernel);
     let without_look = spin - software.status_read.as_ps();
-    assert_eq!(end(Level::User, Notice::Interrupt), without_look + software.interrupt.as_ps());
     let word = end(Level::User, Notice::Word);
     assert!(word > without_look && word < without_look + 1_000_000, "one bus write later");
 }
 
 #[test]
 fn an_empty_dma_call_is_completed() {
-    for notice in [Notice::Spin, Notice::Word, Notice::Interrupt] {
+    for notice in [Notice::Spin, Notice::Word] {
         let mut bench = Bench::new(preset::trams());
         bench.submit(dma(&[], Direction::Write, Level::User, notice), 0);
         bench.submit(dma(&[0, 0], Direction::Read, Level::Kernel, notice), 1);
@@ -463,16 +462,6 @@ fn the_processor_is_busy_while_it_waits_and_not_after() {
     let done_us = bench.done_at(0).expect("loaded").since(Instant::START).as_us();
     assert!((busy_us - (done_us - 5.0)).abs() < 1e-6, "{busy_us} of {done_us}");
     assert_eq!(bench.reports.last(), Some(&Report::CpuFree));
-}
-
-#[test]
-fn an_interrupt_reaches_the_peers_program() {
-    let config = preset::trams();
-    let mut pair = Pair::new(&config, link_lc2()).expect("a preset");
-    pair.complete(Call::RingInterrupt { to: PEER, number: 3 });
-    pair.drain();
-    let at = pair.interrupted_at(1).expect("interrupted");
-    assert!(at.since(Instant::START) > config.software.interrupt);
 }
 
 #[test]
@@ -628,16 +617,15 @@ fn random_scripts_leave_the_bytes_that_plain_arrays_have_and_repeat() {
 
 fn random_call(random: &mut Random) -> Call {
     let (to, offset) = (PEER, random.below(2048));
-    match random.below(9) {
+    match random.below(8) {
         0..=2 => Call::Store { to, offset, data: vec![1; random.below(200) as usize] },
         3 => Call::Load { to, offset, bytes: random.below(100) as u32 },
         4 => Call::Flush,
         5 => Call::Barrier,
         6 => Call::Check,
-        7 => Call::RingInterrupt { to, number: 1 },
         _ => {
             let direction = [Direction::Read, Direction::Write][random.below(2) as usize];
-            let notice = [Notice::Spin, Notice::Interrupt, Notice::Word][random.below(3) as usize];
+            let notice = [Notice::Spin, Notice::Word][random.below(2) as usize];
             let level = [Level::User, Level::Kernel][random.below(2) as usize];
             let sizes: Vec<u32> = (0..random.below(4)).map(|_| random.below(300) as u32).collect();
             dma(&sizes, direction, level, notice)

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::carrier::{Answer, Carrier, EntryOf, FrameOf};
 use super::host::Host;
-use super::observer::{Detail, Observer};
+use super::observer::Observer;
 use super::sweep::Experiment;
 use super::tickets::{Ticket, Tickets};
 use super::traffic::{Message, Workload};
@@ -127,8 +127,6 @@ pub struct Loaded<C: Carrier> {
 /// The settings of a network under traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// The detail of the statistics.
-    pub detail: Detail,
     /// The faults. Those at the very start happen before any message.
     pub faults: &'a [Fault],
     /// The time before the first message of an open loop.
@@ -139,7 +137,7 @@ pub struct Settings<'a> {
 
 impl Default for Settings<'_> {
     fn default() -> Self {
-        Settings { detail: Detail::Full, faults: &[], quiet: Duration::ZERO, hosts: &[] }
+        Settings { faults: &[], quiet: Duration::ZERO, hosts: &[] }
     }
 }
 
@@ -174,7 +172,7 @@ impl<C: Carrier> Loaded<C> {
             nodes: (0..count).map(node).collect(),
             tickets: Tickets::default(),
             crashed: BTreeSet::new(),
-            observer: Observer::new(count, settings.detail),
+            observer: Observer::new(count),
             totals: Totals::default(),
             quiet: settings.quiet,
             mistake: None,

@@ -4,15 +4,6 @@ use super::statistics::{Histogram, Series};
 use super::traffic::Message;
 use crate::Duration;
 
-/// The amount of detail that is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// Everything that an outcome needs.
-    Full,
-    /// Counts only, to measure the cost of the other statistics.
-    Counts,
-}
-
 /// The bytes of one node in the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeBytes {
@@ -26,7 +17,6 @@ pub struct NodeBytes {
 /// node.
 #[derive(Clone, Debug)]
 pub struct Observer {
-    detail: Detail,
     pub(super) offered_bytes: u64,
     pub(super) refused_bytes: u64,
     /// By the source of a message.
@@ -43,9 +33,8 @@ pub struct Observer {
 impl Observer {
     /// Makes an observer for a model with `nodes` nodes.
     #[must_use]
-    pub fn new(nodes: u32, detail: Detail) -> Observer {
+    pub fn new(nodes: u32) -> Observer {
         Observer {
-            detail,
             offered_bytes: 0,
             refused_bytes: 0,
             sources: vec![NodeBytes::default(); nodes as usize],
@@ -77,10 +66,8 @@ impl Observer {
         self.delivered_bytes += bytes;
         self.sources[message.source as usize].delivered += bytes;
         self.targets[message.to as usize].delivered += bytes;
-        if self.detail == Detail::Full {
-            self.histogram.add(latency);
-            self.series.add(latency.as_ps() as f64 / 1e3);
-        }
+        self.histogram.add(latency);
+        self.series.add(latency.as_ps() as f64 / 1e3);
     }
 
     /// Returns the number of delivered messages.
@@ -99,6 +86,6 @@ impl Observer {
 
     /// Clears all counts, as at the end of the warm-up.
     pub(super) fn reset(&mut self) {
-        *self = Observer::new(self.sources.len() as u32, self.detail);
+        *self = Observer::new(self.sources.len() as u32);
     }
 }

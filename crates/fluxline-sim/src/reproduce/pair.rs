@@ -91,7 +91,6 @@ pub struct Pair {
     /// The time of the last write to each machine's memory, by its peer or its DMA engine.
     written_at: [Instant; 2],
     written_bytes: [u64; 2],
-    interrupted_at: [Option<Instant>; 2],
     /// The number of next requests of machine 0 that are lost.
     to_lose: u32,
 }
@@ -112,7 +111,6 @@ impl Pair {
             next_tag: 0,
             written_at: [Instant::START; 2],
             written_bytes: [0; 2],
-            interrupted_at: [None; 2],
             to_lose: 0,
         })
     }
@@ -144,12 +142,6 @@ impl Pair {
     #[must_use]
     pub fn written_bytes(&self, machine: usize) -> u64 {
         self.written_bytes[machine]
-    }
-
-    /// Returns the time at which a machine's program was interrupted last.
-    #[must_use]
-    pub fn interrupted_at(&self, machine: usize) -> Option<Instant> {
-        self.interrupted_at[machine]
     }
 
     /// Loses the next `count` requests of machine 0.
@@ -292,7 +284,8 @@ impl Pair {
                 self.hosts[machine].supply(fetch, data, &mut self.agenda);
             }
             Report::Placed { address, data } => self.write(machine, address, &data),
-            Report::Interrupted { .. } => self.interrupted_at[machine] = Some(now),
+            // No stand interrupts.
+            Report::Interrupted { .. } => {}
         }
     }
 

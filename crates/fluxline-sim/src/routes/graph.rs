@@ -82,13 +82,6 @@ impl Graph {
         far != NONE
     }
 
-    /// Removes all links of a node. It stays in the graph, without paths to others.
-    pub fn remove_node(&mut self, node: u32) {
-        (0..self.ports).for_each(|port| {
-            self.remove_link(End { node, port });
-        });
-    }
-
     /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u32 {

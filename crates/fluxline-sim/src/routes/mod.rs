@@ -26,10 +26,10 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! * [`Graph`] has the nodes, their ports and the links. Links and nodes are removed from it.
+//! * [`Graph`] has the nodes, their ports and the links. Links are removed from it.
 //! * [`Routes`] has a path for each pair of nodes, and its virtual layer. A pair in different parts
 //!   of the graph has none.
-//! * [`shortest`], [`updown`], [`nue`], [`layers`] and [`Shape::routes`] compute routes.
+//! * [`shortest`], [`updown`] and [`nue`] compute routes; [`Shape`] has dimension order.
 //! * [`Dependencies`] is the channel dependency graph of one set of routes, or of several that are
 //!   in use at the same time. [`Dependencies::cycle`] returns a cycle, if there is one. Without
 //!   cycles, packets that follow these routes never wait for each other in a circle.
@@ -49,8 +49,8 @@ mod updown;
 
 pub use dependencies::{Channel, Cycle, Dependencies};
 pub use graph::{End, Graph, NONE};
-pub use nue::{layers, nue};
-pub use set::{Route, Routes, Summary, Walk};
+pub use nue::nue;
+pub use set::{Route, Routes, Walk};
 pub use shape::Shape;
 pub use shortest::shortest;
 pub use updown::{Root, UpDown, updown};

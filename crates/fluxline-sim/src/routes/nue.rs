@@ -1,9 +1,8 @@
 //! Routes found by a search over dependencies that stay free of cycles.
 //!
 //! Sources: J. Domke, T. Hoefler, S. Matsuoka, "Routing on the dependency graph: a new approach to
-//! deadlock-free high-performance routing", HPDC (2016), for a given number of layers; T. Skeie, O.
-//! Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks",
-//! IPDPS (2002), for shortest paths in layers. Different from both, paths depend on their source.
+//! deadlock-free high-performance routing", HPDC (2016), for a given number of layers.
+//! Different from it, paths depend on their source.
 
 use super::acyclic::{Acyclic, Turn};
 use super::graph::{Graph, NONE};
@@ -41,50 +40,6 @@ pub fn nue(graph: &Graph, count: u8) -> Routes {
         chosen.push(layer);
     }
     Routes::of(trees).in_layers(|_, target| chosen[target as usize])
-}
-
-/// Returns shortest paths in as few virtual layers as the search finds, and in one where
-/// up*/down* paths are shortest.
-///
-/// # Errors
-/// More than `most` layers would be needed.
-pub fn layers(graph: &Graph, most: u8) -> Result<Routes, String> {
-    if most > 0 {
-        let shortest = super::shortest(graph).summary(graph).mean;
-        let single = super::updown(graph, super::Root::Central);
-        if single.summary(graph).mean <= shortest {
-            return Ok(single);
-        }
-    }
-    let nodes = graph.nodes() as usize;
-    let mut search = Search::new(graph);
-    let mut trees = vec![Paths::new(graph); nodes];
-    let mut chosen = vec![0; nodes * nodes];
-    for layer in 0..most.min(LAYERS_MAX) {
-        let mut kept = Acyclic::new(graph);
-        let mut is_complete = true;
-        for (target, paths) in (0..).zip(&mut trees) {
-            let far = graph.distances(target);
-            let is_open = |source: u32| paths.first[source as usize] == NONE && source != target;
-            let links = |node: u32| far[node as usize];
-            let nearer = |channel: u32| links(graph.to(channel)) < links(graph.from(channel));
-            let mut found = search.run(&mut kept, target, nearer);
-            search.undo(&mut kept);
-            found.retain(is_open);
-            search.keep(&mut kept, &found);
-            is_complete &=
-                (0..graph.nodes()).all(|of| !is_open(of) || links(of) == NONE || found.has(of));
-            for source in (0..nodes).filter(|&source| found.has(source as u32)) {
-                chosen[target as usize * nodes + source] = layer;
-            }
-            paths.add(&found);
-        }
-        if is_complete {
-            let trees = trees.into_iter().map(Paths::tree).collect();
-            return Ok(Routes::with_layers(trees, chosen));
-        }
-    }
-    Err(format!("shortest paths without deadlock need more than {most} layers"))
 }
 
 /// A layer whose dependencies include those of a spanning tree.

@@ -28,18 +28,6 @@ pub(super) struct Found {
     pub cost: u64,
 }
 
-impl Found {
-    pub fn has(&self, source: u32) -> bool {
-        !self.paths[source as usize].is_empty()
-    }
-
-    /// Keeps the paths of those sources for which `is_open` is true.
-    pub fn retain(&mut self, is_open: impl Fn(u32) -> bool) {
-        let others = (0..).zip(&mut self.paths).filter(|(source, _)| !is_open(*source));
-        others.for_each(|(_, path)| path.clear());
-    }
-}
-
 /// The state of searches, and the load of each channel.
 pub(super) struct Search<'a> {
     graph: &'a Graph,

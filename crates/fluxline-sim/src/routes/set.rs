@@ -135,29 +135,6 @@ impl Routes {
             }
     }
 
-    /// Removes paths that do not reach their target.
-    pub(super) fn without_broken(mut self, graph: &Graph) -> Routes {
-        for target in 0..self.nodes() {
-            let arrives = |source: u32| {
-                let mut walk = self.walk(graph, source, target);
-                walk.by_ref().for_each(drop);
-                walk.has_arrived()
-            };
-            let arrives: Vec<bool> = (0..self.nodes()).map(arrives).collect();
-            match &mut self.trees[target as usize] {
-                Tree::Table(ports) => {
-                    let broken = ports.iter_mut().zip(arrives).filter(|(_, arrives)| !arrives);
-                    broken.for_each(|(port, _)| *port = NO_PORT);
-                }
-                Tree::Steps { first, .. } => {
-                    let broken = first.iter_mut().zip(arrives).filter(|(_, arrives)| !arrives);
-                    broken.for_each(|(step, _)| *step = NONE);
-                }
-            }
-        }
-        self
-    }
-
     /// Returns the channels of a path, one by one.
     #[must_use]
     pub fn walk<'a>(&'a self, graph: &'a Graph, source: u32, target: u32) -> Walk<'a> {
@@ -176,51 +153,6 @@ impl Routes {
         let ports = walk.by_ref().map(|channel| graph.start(channel).port as u8).collect();
         walk.has_arrived().then(|| Route { ports, layer: self.layer(source, target) })
     }
-
-    /// Counts the lengths of paths and the load of channels.
-    #[must_use]
-    pub fn summary(&self, graph: &Graph) -> Summary {
-        let mut loads = vec![0_u32; graph.channels() as usize];
-        let mut summary = Summary { layers: self.count, ..Summary::default() };
-        let mut links = 0;
-        for target in 0..self.nodes() {
-            for source in (0..self.nodes()).filter(|&source| source != target) {
-                let mut walk = self.walk(graph, source, target);
-                let mut length = 0;
-                for channel in walk.by_ref() {
-                    loads[channel as usize] += 1;
-                    length += 1;
-                }
-                if walk.has_arrived() {
-                    summary.pairs += 1;
-                    links += u64::from(length);
-                    summary.longest = summary.longest.max(length);
-                } else {
-                    summary.without_path += 1;
-                }
-            }
-        }
-        summary.mean = links as f64 / summary.pairs.max(1) as f64;
-        summary.load_max = loads.into_iter().max().unwrap_or(0);
-        summary
-    }
-}
-
-/// The lengths of the paths of a set of routes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Summary {
-    /// Pairs of different nodes that have a path.
-    pub pairs: u64,
-    /// Pairs that have none.
-    pub without_path: u64,
-    /// The mean length of a path \[links\].
-    pub mean: f64,
-    /// The length of the longest path \[links\].
-    pub longest: u32,
-    /// The most paths over one channel.
-    pub load_max: u32,
-    /// Virtual layers.
-    pub layers: u8,
 }
 
 /// The channels of a path, in order. It ends at the target, where the path leaves the graph, or

@@ -16,7 +16,7 @@ use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workl
 use crate::load::{Carrier, Loaded, Settings};
 use crate::net::atoll;
 use crate::net::ethernet::{self, host};
-use crate::net::router::{self, CreditUnit, Dateline, Dimension, NetworkConfig, Ways, Wrap};
+use crate::net::router::{self, Dateline, Dimension, NetworkConfig, Ways, Wrap};
 use crate::net::sci;
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, Model};
 
@@ -387,7 +387,6 @@ impl NetworkPart {
             router_ticks: self.router_ns,
             wire_ticks: self.wire_ns,
             credit_ticks: 1,
-            credit_unit: CreditUnit::Packet,
             source_packets: SOURCE_MESSAGES as u32,
         }
     }

@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use super::observer::{Detail, Observer};
+pub use super::observer::Observer;
 pub use crate::core::interconnect::LinkUse;
 pub use measure::{Experiment, Limits, MeasureError, Precision, measure, measure_to};
 pub use outcome::{CoreShares, Goal, LinkUtilisation, NodeLoad, Outcome, WarmUp};

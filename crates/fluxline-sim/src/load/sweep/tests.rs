@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use super::{
-    Criterion, Detail, Limits, LinkUse, MeasureError, Observer, Outcome, WarmUp, measure, run_all,
+    Criterion, Limits, LinkUse, MeasureError, Observer, Outcome, WarmUp, measure, run_all,
     saturation,
 };
 use crate::load::Settings;
@@ -179,7 +179,7 @@ fn bisection_finds_the_load_that_a_server_can_serve_whatever_the_model() {
     let found = saturation(0.1..=2.0, 0.01, Criterion::usual(5.0, 1000.0), |load| {
         measured += 1;
         let interval = Duration::from_ps((1e6 / load) as u64);
-        let observer = Observer::new(1, Detail::Full);
+        let observer = Observer::new(1);
         let mut server = Server { observer, interval, free_at: Instant::START };
         let mut agenda = Agenda::default();
         agenda.schedule(Instant::START, Call);

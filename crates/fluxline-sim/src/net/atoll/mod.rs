@@ -203,16 +203,6 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
         self.counts
     }
 
-    /// Returns the size of its state in memory \[bytes\].
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        size_of_val(self.inputs.as_slice())
-            + size_of_val(self.outputs.as_slice())
-            + size_of_val(self.ports.as_slice())
-            + self.packets.memory_bytes()
-            + self.worms.memory_bytes()
-    }
-
     /// Returns the number of messages that wait at a host port, the one that leaves included.
     #[must_use]
     pub fn waiting(&self, node: u32, port: u32) -> usize {

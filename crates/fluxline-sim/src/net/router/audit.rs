@@ -1,6 +1,6 @@
 //! Conservation of messages, packets and buffer space, checked at the end of each run.
 
-use super::state::{Coming, NONE};
+use super::state::NONE;
 use super::{Network, NetworkError};
 
 impl Network {
@@ -46,20 +46,5 @@ impl Network {
             }
         }
         Ok(())
-    }
-
-    /// Returns the memory of routers, links and packets \[bytes\], without the allocator's
-    /// overhead.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        let coming = self.from_nodes.capacity() + self.from_routers.capacity();
-        let choosing: usize = self.choosing.iter().map(Vec::capacity).sum();
-        size_of_val(self.buffers.as_slice())
-            + size_of_val(self.outputs.as_slice())
-            + coming * size_of::<Coming>()
-            + choosing * 4
-            + self.later.memory_bytes()
-            + self.packets.memory_bytes()
-            + self.messages.memory_bytes()
     }
 }

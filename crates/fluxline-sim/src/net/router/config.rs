@@ -5,17 +5,6 @@ use super::graph::Graph;
 use super::topology::{Dateline, Dimension, Topology, Ways, Wrap};
 use crate::Clock;
 
-/// The unit in which free space is returned to the sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreditUnit {
-    /// The whole packet, when its tail has left.
-    Packet,
-    /// One flit (the bytes of one tick) per tick. The next packet may start when the first flit is
-    /// free: the other flits become free as fast as it needs them, because no packet is
-    /// interrupted.
-    Flit,
-}
-
 /// A network of cut-through routers: a packet leaves as soon as its head has arrived, its output is
 /// free and the next buffer has room for all of it, or gets room as fast as the packet arrives.
 ///
@@ -46,10 +35,8 @@ pub struct NetworkConfig {
     pub router_ticks: u32,
     /// Time on a link \[ticks\], including links from and to nodes; at least 1.
     pub wire_ticks: u32,
-    /// Time from freed space until the sender may use it \[ticks\].
+    /// Time from the free space of a whole packet until the sender may use it \[ticks\].
     pub credit_ticks: u32,
-    /// The unit in which free space is returned.
-    pub credit_unit: CreditUnit,
     /// Most packets that wait at a node; beyond them it refuses messages of an open loop.
     pub source_packets: u32,
 }
@@ -74,7 +61,6 @@ impl NetworkConfig {
             router_ticks: 5,
             wire_ticks: 1,
             credit_ticks: 1,
-            credit_unit: CreditUnit::Packet,
             source_packets: 1024,
         }
     }

@@ -22,7 +22,7 @@ mod motion;
 mod state;
 mod tap;
 
-pub use config::{CreditUnit, NetworkConfig};
+pub use config::NetworkConfig;
 pub use deadlock::Deadlock;
 pub use error::NetworkError;
 pub use graph::Graph;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use super::state::{Buffer, Coming, NEVER, NONE};
 use super::tap::Left;
 use super::topology::Class;
-use super::{AHEAD, CreditUnit, Entry, Network};
+use super::{AHEAD, Entry, Network};
 use crate::core::agenda::Schedule;
 
 /// Packets and outputs that are processed together. Derived: a core waits for about 16 lines at
@@ -249,11 +249,7 @@ impl Network {
         if feeder == NONE {
             return;
         }
-        let first_free = match self.config.credit_unit {
-            CreditUnit::Packet => gone,
-            CreditUnit::Flit => self.tick + 1,
-        };
-        let tick = first_free + u64::from(self.config.credit_ticks);
+        let tick = gone + u64::from(self.config.credit_ticks);
         queue.promise(self.tick, tick, bytes, &mut self.later);
         if self.outputs[feeder as usize].waiting != 0 {
             self.wake(feeder, tick, agenda);

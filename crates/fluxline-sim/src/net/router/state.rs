@@ -88,11 +88,6 @@ impl<T: Copy> Slab<T> {
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter()
     }
-
-    /// Returns its size in memory \[bytes\].
-    pub fn memory_bytes(&self) -> usize {
-        self.places.capacity() * size_of::<T>() + self.free.capacity() * 4
-    }
 }
 
 /// One channel's queue at the input of a router, or a node's queue, with its feeder's knowledge of

@@ -162,12 +162,8 @@ impl<'a> Obvious<'a> {
         self.queues[queue].pop_front();
         self.ready[queue] = gone;
         self.busy_until[output] = gone;
-        let first_free = match config.credit_unit {
-            CreditUnit::Packet => gone,
-            CreditUnit::Flit => self.tick + 1,
-        };
         let credit = u64::from(config.credit_ticks);
-        self.space.push((first_free + credit, queue, piece.bytes));
+        self.space.push((gone + credit, queue, piece.bytes));
         for (index, tick) in (self.tick..gone).enumerate() {
             let before = index as u32 * config.bytes_per_tick;
             let flit = i64::from((piece.bytes - before).min(config.bytes_per_tick));
@@ -240,7 +236,7 @@ fn any_config(draw: &mut Draw) -> NetworkConfig {
     config.router_ticks = draw.below(5) as u32;
     config.wire_ticks = 1 + draw.below(4) as u32;
     config.credit_ticks = draw.below(4) as u32;
-    config.credit_unit = [CreditUnit::Packet, CreditUnit::Flit][draw.below(2) as usize];
+    let _ = draw.below(2);
     config
 }
 
@@ -409,18 +405,6 @@ fn configurations_that_cannot_work_are_refused_with_a_sentence() {
     assert!(wrong.err().expect("refused").to_string().contains("at most 65536"));
     let wrong = loaded(good, plan(5, Arrivals::Window { messages: 1 }), &settings, &mut agenda);
     assert!(wrong.err().expect("refused").to_string().contains("5 nodes on a network of 4"));
-}
-
-#[test]
-fn memory_grows_with_the_nodes_and_not_faster() {
-    let bytes = |side: u32| {
-        let arrivals = Arrivals::Poisson { bytes_per_s: 1.6e9 };
-        let config = NetworkConfig::torus(&[side, side]);
-        let (loaded, ..) = run_loaded(&config, plan(side * side, arrivals), Duration::from_us(2));
-        loaded.network().memory_bytes() as f64 / f64::from(side * side)
-    };
-    let (small, large) = (bytes(4), bytes(16));
-    assert!(large < 1.3 * small && large < 4096.0, "{small} and {large} bytes a node");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::lane::{Send, lane_of};
 use super::link::{
     Dropped, Entry, Kind, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId,
 };
-use super::port::{NOBODY, Port};
+use super::port::NOBODY;
 use super::ring::{Due, Rings};
 use super::route::{self, Routes};
 use super::tap::Tap;
@@ -433,12 +433,5 @@ impl Network {
     /// Clears every go bit on the links, as a fault; the scrubber must repair it.
     pub fn lose_go_bits(&mut self) {
         self.rings.lose_go_bits();
-    }
-
-    /// Returns the least memory of the network itself, without packets under way \[byte\].
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.rings.ports.len() * std::mem::size_of::<Port>()
-            + self.buses.len() * std::mem::size_of::<NodeBus>()
     }
 }

@@ -76,8 +76,8 @@ fn paths_without_circles_join_all_nodes_and_a_small_torus_needs_no_longer_ones()
         for routing in [Routing::UpDown, Routing::Nue] {
             let graph = wiring.graph();
             let routes = Routes::of(&wiring, routing).listed(&graph);
-            let summary = routes.summary(&graph);
-            assert_eq!(summary.without_path, 0, "{routing:?} on {wiring:?}");
+            let joins = |from| (0..wiring.nodes()).all(|to| from == to || routes.has(from, to));
+            assert!((0..wiring.nodes()).all(joins), "{routing:?} on {wiring:?}");
             let cycle = Dependencies::of(&graph, &routes).expect("paths that arrive").cycle();
             assert!(cycle.is_none(), "{routing:?} on {wiring:?}: {cycle:?}");
         }
@@ -106,9 +106,6 @@ fn four_thousand_nodes_have_paths_up_to_their_diameter() {
     bench.send(0, parcel(4095, 100, 7));
     bench.run(Instant::NEVER);
     assert_eq!(bench.arrived[0].at, Instant::START + bench.network.zero_load(126, 100));
-    let per_node = bench.network.memory_bytes() / 4096;
-    println!("{per_node} bytes a node");
-    assert!(per_node < 4096, "{per_node}");
 }
 
 #[test]
