@@ -2,7 +2,6 @@
 
 use fluxline_core::fabric::EndpointId;
 
-use super::interrupt::Condition;
 use super::memory::NodeMemory;
 use crate::core::agenda::Schedule;
 use crate::core::interconnect::{Interconnect, SendId};
@@ -45,13 +44,6 @@ pub enum Action {
     /// Brings a message of at most [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX) bytes to the
     /// peer's driver. Messages to one peer arrive in order; zeros may follow a message.
     Message(Vec<u8>),
-    /// Raises an interrupt of the peer.
-    Interrupt {
-        /// Its number.
-        number: u32,
-        /// The condition.
-        condition: Condition,
-    },
 }
 
 /// Something to be done at another node.
@@ -112,8 +104,6 @@ pub enum Report {
         /// The peer.
         peer: u32,
     },
-    /// An interrupt has reached the program.
-    Interrupted,
 }
 
 /// The counts of a node's adapter as requester.

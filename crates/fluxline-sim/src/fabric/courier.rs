@@ -78,8 +78,6 @@ pub struct Times {
     pub answer_per_byte: Duration,
     /// From the first departure to giving the peer up.
     pub give_up: Duration,
-    /// From an interrupt to the program that waits for it.
-    pub interrupt: Duration,
     /// From a completion until a polling program sees it.
     pub poll_notice: Duration,
     /// The bus between memory and card. `None`: the network's cards have their own.
@@ -94,7 +92,6 @@ impl Default for Times {
             answer: Duration::from_us(5_000),
             answer_per_byte: Duration::from_ns(100),
             give_up: Duration::from_us(60_000),
-            interrupt: Duration::from_us(15),
             poll_notice: Duration::from_ns(200),
             bus: Some(preset::pci_32_33()),
         }
@@ -116,8 +113,6 @@ enum What {
     Land(u64),
     /// The answer to the request to a peer may be overdue.
     Overdue { peer: u32, request: RequestId },
-    /// An interrupt reaches the program.
-    Interrupt(u32),
 }
 
 impl crate::Entry for Step {
@@ -131,7 +126,6 @@ impl crate::Entry for Step {
             What::Leave(_) => 0x40,
             What::Land(_) => 0x41,
             What::Overdue { .. } => 0x42,
-            What::Interrupt(_) => 0x43,
         }
     }
 }
@@ -180,8 +174,6 @@ pub struct Courier<W> {
     /// Peers that were given up: they are not answered, so that they notice it too.
     gone: BTreeSet<u32>,
     reports: VecDeque<Report>,
-    /// Interrupts that have reached the program.
-    raised: VecDeque<u32>,
     /// Peers to be asked for a sign of life.
     pings: VecDeque<u32>,
     counts: Counts,
@@ -212,7 +204,6 @@ impl<W> Courier<W> {
             landed: VecDeque::new(),
             gone: BTreeSet::new(),
             reports: VecDeque::new(),
-            raised: VecDeque::new(),
             pings: VecDeque::new(),
             counts: Counts::default(),
             wire: PhantomData,
@@ -349,7 +340,7 @@ impl<W> Courier<W> {
             }
             // A copy of an older request: its answer came long ago.
             (Some(_), _) | (None, Body::Load(_)) => return,
-            (None, Body::Ask(action)) => self.serve(source, action, memory, agenda),
+            (None, Body::Ask(action)) => self.serve(source, action, memory),
             (None, _) => Ok(Vec::new()),
         };
         self.answered.insert(source, Answered { request, answer: answer.clone() });
@@ -363,7 +354,6 @@ impl<W> Courier<W> {
         source: u32,
         action: Action,
         memory: &mut NodeMemory,
-        agenda: &mut impl Schedule<Step>,
     ) -> Result<Vec<u8>, Status> {
         let word = |before: u64| before.to_le_bytes().to_vec();
         let answer = match action {
@@ -387,14 +377,7 @@ impl<W> Courier<W> {
                 self.reports.push_back(Report::Message { from: source, message });
                 Ok(Vec::new())
             }
-            Action::Interrupt { number, condition } => {
-                memory.interrupts.trigger(number, condition).map(word)
-            }
         };
-        while let Some(number) = memory.interrupts.next_signal() {
-            let at = agenda.now() + self.times.interrupt;
-            agenda.schedule(at, self.step(What::Interrupt(number)));
-        }
         match answer {
             Ok(_) => self.counts.responder.done += 1,
             Err(_) => self.counts.responder.refused += 1,
@@ -456,7 +439,6 @@ impl<W: Interconnect<Frame = Frame>> Adapter for Courier<W> {
             What::Leave(number) => self.leaving.extend(self.crossing.remove(&number)),
             What::Land(number) => self.landed.extend(self.crossing.remove(&number)),
             What::Overdue { peer, request } => self.overdue(peer, request, agenda),
-            What::Interrupt(number) => self.raised.push_back(number),
         }
     }
 
@@ -479,10 +461,6 @@ impl<W: Interconnect<Frame = Frame>> Adapter for Courier<W> {
         loop {
             if let Some(report) = self.reports.pop_front() {
                 return Some(report);
-            }
-            if let Some(number) = self.raised.pop_front() {
-                memory.interrupts.seen(number);
-                return Some(Report::Interrupted);
             }
             if let Some(frame) = self.landed.pop_front() {
                 self.landed(frame, memory, agenda);

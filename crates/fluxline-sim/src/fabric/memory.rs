@@ -12,7 +12,6 @@ use fluxline_core::fabric::memory::Words;
 use fluxline_core::fabric::{AccessError, Grant, Memory, Name, RegionId, Rights, Slice};
 
 use super::address::{AddressRange, PAGE_BYTES, REGIONS_AT, REGIONS_END};
-use super::interrupt::Lines;
 use crate::host::{Atomic, Status};
 
 /// An own region.
@@ -49,8 +48,6 @@ pub struct NodeMemory {
     buffers: Vec<(u32, AddressRange)>,
     /// Writes and locks of other nodes in regions so far.
     changes: u64,
-    /// The interrupts that others can raise.
-    pub interrupts: Lines,
 }
 
 impl NodeMemory {

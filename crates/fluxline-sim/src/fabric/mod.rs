@@ -5,7 +5,6 @@
 //!   driver       connections, order, completion, rights ......... driver/, endpoint.rs
 //!   messages     the words of drivers to each other ............. message.rs
 //!   memory       regions, and who may touch what ................ memory.rs
-//!   interrupts   numbers that other nodes raise ................. interrupt.rs
 //!   adapter      jobs in, reports out: one for each kind of card  adapter.rs
 //! ```
 //!
@@ -17,7 +16,6 @@ pub mod address;
 pub mod courier;
 pub mod driver;
 mod endpoint;
-pub mod interrupt;
 pub mod memory;
 mod message;
 

@@ -16,15 +16,13 @@ pub enum Access {
     },
     /// Changes a word, and returns its old value.
     Lock(Atomic),
-    /// Interrupts the processor; it is not answered.
-    Interrupt,
 }
 
 impl Access {
     /// Returns true if the other side answers.
     #[must_use]
     pub const fn is_answered(self) -> bool {
-        !matches!(self, Access::Move | Access::Interrupt)
+        !matches!(self, Access::Move)
     }
 }
 
@@ -240,11 +238,6 @@ pub enum Report {
         address: u64,
         /// The bytes.
         data: Vec<u8>,
-    },
-    /// A peer's interrupt has reached the program, after the operating system's share.
-    Interrupted {
-        /// The number.
-        number: u64,
     },
 }
 

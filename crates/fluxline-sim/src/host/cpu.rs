@@ -20,8 +20,6 @@ pub(super) struct Processor {
     task: Option<(Task, Tag)>,
     wait: Wait,
     began: Option<Instant>,
-    /// Time that interrupts took; it lengthens the next slice.
-    stolen: Duration,
     answer: Option<(Outcome, Vec<u8>)>,
 }
 
@@ -173,11 +171,6 @@ impl Host {
         self.cpu_resume();
     }
 
-    /// Takes processor time for an interrupt away from the current task.
-    pub(super) fn cpu_steal(&mut self, time: Duration) {
-        self.processor.stolen = self.processor.stolen + time;
-    }
-
     fn cpu_may_go(&self, wait: Wait) -> bool {
         match wait {
             Wait::No => true,
@@ -212,7 +205,6 @@ impl Host {
                 }
                 Next::Handed => {}
                 Next::Slice(span) => {
-                    let span = span + std::mem::take(&mut self.processor.stolen);
                     self.processor.task = Some((task, tag));
                     return self.schedule(self.now + span, Step::Cpu);
                 }

@@ -75,8 +75,6 @@ enum Step {
     Burst(u64),
     /// The program notices the completion of a DMA call.
     Notice(u64),
-    /// An interrupt reaches the program.
-    Interrupt(u64),
 }
 
 /// One machine. The [module](self) describes its use.
@@ -198,12 +196,6 @@ impl Host {
         self.at(agenda, |host| host.card_incoming(request));
     }
 
-    /// Interrupts the processor after a request that the composer executed on memory.
-    /// [`Report::Interrupted`] follows after the operating system's time, which the program loses.
-    pub fn interrupt(&mut self, number: u64, agenda: &mut impl Schedule<Entry>) {
-        self.at(agenda, |host| host.card_signal(number));
-    }
-
     /// Takes the composer's answer to a request on memory; `data` has the bytes read. The response
     /// leaves later; moves and events have no response. Unknown requests are ignored.
     pub fn served(
@@ -235,7 +227,6 @@ impl Host {
             Step::Engine => host.engine_step(),
             Step::Burst(burst) => host.engine_burst(burst),
             Step::Notice(call) => host.engine_notice(call),
-            Step::Interrupt(number) => host.card_interrupt(number),
         });
     }
 
@@ -276,7 +267,6 @@ impl crate::Entry for Entry {
             Step::Engine => 8,
             Step::Burst(_) => 9,
             Step::Notice(_) => 10,
-            Step::Interrupt(_) => 11,
         }
     }
 }

@@ -35,9 +35,7 @@ impl Host {
             self.counters.requests += 1;
             self.counters.sent_bytes += data.len() as u64;
             let free = *access == Access::Move && self.config.card.posting == Posting::Move;
-            if *access == Access::Interrupt {
-                self.card.sent.remove(*handle);
-            } else if free && let Some(sent) = self.card.sent.get_mut(*handle) {
+            if free && let Some(sent) = self.card.sent.get_mut(*handle) {
                 owner = std::mem::replace(&mut sent.owner, Owner::Nobody);
             }
         }
@@ -93,11 +91,6 @@ impl Host {
         let Some(incoming) = self.card.serving.get(request) else { return };
         let length = incoming.data.len() as u32;
         let over = match incoming.access {
-            Access::Interrupt => {
-                let number = incoming.offset;
-                self.card.serving.remove(request);
-                return self.card_signal(number);
-            }
             Access::Read { bytes } => self.bus.read(self.now, bytes),
             Access::Lock(_) => {
                 let read = self.bus.read(self.now, length);
@@ -106,13 +99,6 @@ impl Host {
             Access::Write | Access::Move => self.bus.write(self.now, length),
         };
         self.schedule(over, Step::Crossed(request));
-    }
-
-    /// Interrupts the processor.
-    pub(super) fn card_signal(&mut self, number: u64) {
-        self.cpu_steal(self.config.software.interrupt);
-        let seen = self.now + self.config.software.interrupt;
-        self.schedule(seen, Step::Interrupt(number));
     }
 
     /// Reports a request that the bus has carried; the composer owns the memory and serves it.
@@ -131,10 +117,5 @@ impl Host {
             let out = Out::Response { request, status, data };
             self.card_out(number, answer_bytes(access), out);
         }
-    }
-
-    /// Reports an interrupt that has reached the program.
-    pub(super) fn card_interrupt(&mut self, number: u64) {
-        self.reports.push_back(Report::Interrupted { number });
     }
 }

@@ -284,8 +284,6 @@ impl Pair {
                 self.hosts[machine].supply(fetch, data, &mut self.agenda);
             }
             Report::Placed { address, data } => self.write(machine, address, &data),
-            // No stand interrupts.
-            Report::Interrupted { .. } => {}
         }
     }
 
@@ -297,7 +295,7 @@ impl Pair {
                 (host::Status::Normal, self.read(machine, incoming.offset, bytes as usize))
             }
             Access::Lock(_) => (host::Status::Rights, Vec::new()),
-            Access::Write | Access::Move | Access::Interrupt => {
+            Access::Write | Access::Move => {
                 self.write(machine, incoming.offset, &incoming.data);
                 (host::Status::Normal, Vec::new())
             }

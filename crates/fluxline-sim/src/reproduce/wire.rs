@@ -152,8 +152,6 @@ impl Wire {
         let number = self.requests;
         if packet.command.response().is_some() {
             self.answers.insert(number, packet.transaction);
-        } else if packet.command == Command::Event00 {
-            self.open[1 - to].remove(&packet.transaction);
         }
         self.arrived.push_back(Arrival::Request { to, number, packet });
     }
@@ -187,7 +185,6 @@ impl Wire {
         let (mut came, mut over) = (Vec::new(), Vec::new());
         while let Some(report) = network.next_report() {
             match report {
-                sci::Report::Event { packet, .. } => came.push(packet),
                 sci::Report::Done { send, .. } => {
                     let ended = sends.remove(&send).filter(|send| send.is_move);
                     over.extend(ended.map(|send| (send, false)));

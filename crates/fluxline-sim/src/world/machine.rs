@@ -176,7 +176,6 @@ impl<A: Platform> Machine<A> {
             Report::Ended { job, result } => driver.job_ended(hands, job, result),
             Report::Message { from, message } => driver.message(hands, from, &message),
             Report::PeerGone { peer } => driver.peer_gone(hands, peer),
-            Report::Interrupted => driver.interrupted(),
         });
     }
 }

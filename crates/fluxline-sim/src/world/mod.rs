@@ -6,9 +6,6 @@
 mod drive;
 mod driven;
 pub(crate) mod dump_file;
-#[cfg(test)]
-mod interrupt_tests;
-mod interrupts;
 mod look;
 mod machine;
 pub(crate) mod moments;
@@ -31,11 +28,7 @@ use fluxline_core::lock::Lock;
 
 pub use crate::fabric::OPERATION_BYTES_MAX;
 pub use crate::fabric::adapter::Counts;
-pub use crate::fabric::interrupt::{
-    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport, TriggerError,
-};
 pub use drive::{Program, Stalled, Step};
-pub use interrupts::Interrupts;
 pub use node::Node;
 pub use platform::{Due, Entry, Platform, WireEntry};
 pub use world::World;
@@ -84,17 +77,6 @@ impl Cluster {
     pub fn node(&self, index: usize) -> Node {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
         Node::new(Arc::clone(&self.world), index, self.capabilities)
-    }
-
-    /// Returns the remote interrupts of a node, by its index; its program uses them beside the
-    /// node.
-    ///
-    /// # Panics
-    /// When the index is not below the number of nodes.
-    #[must_use]
-    pub fn interrupts(&self, index: usize) -> Interrupts {
-        assert!(index < self.nodes(), "node {index} of {}", self.nodes());
-        Interrupts::new(Arc::clone(&self.world), index)
     }
 
     /// Starts a node again that was dropped or has crashed, and returns it: its memory is empty.

@@ -49,17 +49,6 @@ pub trait Nodes: Send {
     /// Calls `work` with a node, once, and settles what follows.
     fn call(&mut self, node: usize, work: &mut dyn FnMut(&mut dyn Fabric));
 
-    /// Lets a node's driver do something, and settles what follows. Does nothing if its nodes have
-    /// no drivers of this kind.
-    fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands)) {
-        let _ = (node, work);
-    }
-
-    /// Returns true if its nodes have remote interrupts.
-    fn has_interrupts(&self) -> bool {
-        false
-    }
-
     /// Returns the longest time without progress after which there will be none: longer than every
     /// time-out of its nodes together.
     fn patience(&self) -> Duration;
@@ -118,6 +107,9 @@ pub trait Nodes: Send {
 
 /// A world whose nodes have drivers.
 pub trait Drivers: Nodes {
+    /// Lets a node's driver do something, and settles what follows.
+    fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands));
+
     /// Returns the capabilities of its nodes.
     fn capabilities(&self) -> &Capabilities;
 

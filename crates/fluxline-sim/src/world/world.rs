@@ -197,10 +197,6 @@ where
         work(&mut Driven { world: self, node });
     }
 
-    fn has_interrupts(&self) -> bool {
-        true
-    }
-
     fn patience(&self) -> Duration {
         QUIET
     }
@@ -216,12 +212,6 @@ where
 
     fn losses(&self) -> Vec<Loss> {
         self.wire.losses()
-    }
-
-    fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands)) {
-        self.machines[node].act(&mut self.agenda, work);
-        self.touched.insert(node as u32);
-        self.settle();
     }
 
     fn switch_off(&mut self, node: usize) {
@@ -293,6 +283,12 @@ impl<A: Platform> Drivers for World<A>
 where
     A::Wire: Send,
 {
+    fn act(&mut self, node: usize, work: &mut dyn FnMut(&mut Driver, &mut dyn Hands)) {
+        self.machines[node].act(&mut self.agenda, work);
+        self.touched.insert(node as u32);
+        self.settle();
+    }
+
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

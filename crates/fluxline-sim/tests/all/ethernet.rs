@@ -13,7 +13,7 @@ use fluxline_core::fabric::{
 use fluxline_core::port::lossy::{Faults as PortFaults, Lossy};
 use fluxline_core::port::network::Network;
 use fluxline_core::{Moment, Span};
-use fluxline_sim::world::{Cluster, Condition, Node, Program, Step};
+use fluxline_sim::world::{Cluster, Node, Program, Step};
 
 /// Two nodes of a cluster, and a clock of `step_ns` a look. The right one can start again.
 fn pair_of(cluster: &Arc<Cluster>, step_ns: u64) -> Pair {
@@ -368,21 +368,6 @@ fn the_processor_s_work_delays_a_frame_by_exactly_its_cost() {
     // A put and its acknowledgement: two frames, each sent and received.
     let with = latency("cpu-frame=5000");
     assert!((with - wire).abs_diff(20_000) <= 40, "{wire} ns, then {with} ns");
-}
-
-#[test]
-fn a_world_without_interrupts_says_so() {
-    let cluster = open("nodes=2");
-    let mut interrupts = cluster.interrupts(0);
-    for error in [
-        interrupts.create(1).expect_err("none here"),
-        interrupts.trigger(1, 1, Condition::Always).expect_err("none here"),
-    ] {
-        assert!(error.to_string().contains("a put that notifies"), "{error}");
-    }
-    assert_eq!((interrupts.next_report(), interrupts.counts().arrived), (None, 0));
-    assert!(cluster.restart(0).is_none(), "it is alive");
-    assert!(Cluster::open("sim:sci?nodes=2").expect("right").restart(0).is_none());
 }
 
 #[test]

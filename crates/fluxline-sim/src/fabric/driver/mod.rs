@@ -15,7 +15,6 @@ use fluxline_core::fabric::{
 
 use super::adapter::{Action, Hands, Job, Repeat};
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
-use super::interrupt::{Condition, InterruptReport};
 use super::message::Message;
 use crate::core::in_order::InOrder;
 use crate::{Duration, Instant};
@@ -39,8 +38,6 @@ pub struct Driver {
     jobs: InOrder<u64, Purpose>,
     next_job: u64,
     gone: BTreeSet<u32>,
-    /// Triggers that are over.
-    triggered: VecDeque<InterruptReport>,
     /// The number of work items completed for the program, silent ones included.
     progress: u64,
 }
@@ -58,8 +55,6 @@ enum Then {
 enum Purpose {
     Work(EndpointId),
     Message(Then),
-    /// A trigger of another node's interrupt.
-    Trigger,
 }
 
 impl Driver {
@@ -76,7 +71,6 @@ impl Driver {
             jobs: InOrder::default(),
             next_job: 1,
             gone: BTreeSet::new(),
-            triggered: VecDeque::new(),
             progress: 0,
         }
     }
@@ -343,31 +337,9 @@ impl Driver {
         number
     }
 
-    /// Triggers an interrupt of another node; the trigger's number is its job's.
-    pub fn trigger(
-        &mut self,
-        hands: &mut dyn Hands,
-        to: u32,
-        number: u32,
-        condition: Condition,
-    ) -> u64 {
-        let action = Action::Interrupt { number, condition };
-        self.submit(hands, Purpose::Trigger, to, action, Repeat::Yes)
-    }
-
     /// Returns true while work or messages are on their way, or wait for room.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         !self.jobs.is_empty()
-    }
-
-    /// The next trigger that is over.
-    pub fn next_triggered(&mut self) -> Option<InterruptReport> {
-        self.triggered.pop_front()
-    }
-
-    /// The program was interrupted: it is to be looked at.
-    pub fn interrupted(&mut self) {
-        self.progress += 1;
     }
 }

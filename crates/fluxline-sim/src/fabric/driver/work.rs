@@ -10,7 +10,6 @@ use crate::Duration;
 use crate::fabric::adapter::{Action, Failure, Hands, Repeat};
 use crate::fabric::address::AddressRange;
 use crate::fabric::endpoint::{Act, Queued, Running};
-use crate::fabric::interrupt::{InterruptReport, TriggerError};
 use crate::fabric::message::Message;
 use crate::host;
 
@@ -187,14 +186,6 @@ impl Driver {
             Some(Purpose::Message(Then::End(endpoint, status))) if result.is_ok() => {
                 let ended = if status == Status::Done { Ok(0) } else { Err(status) };
                 self.end_running(hands, endpoint, ended);
-            }
-            Some(Purpose::Trigger) => {
-                self.progress += 1;
-                let result = result.map(|_| ()).map_err(|failure| match failure {
-                    Failure::Refused(_) => TriggerError::NoSuchInterrupt,
-                    Failure::Lost => TriggerError::NoAnswer,
-                });
-                self.triggered.push_back(InterruptReport::Triggered { trigger: job, result });
             }
             // A message that could not be brought: its peer is about to be given up.
             Some(Purpose::Message(_)) | None => {}

@@ -24,7 +24,7 @@ fn packet_bytes(data: u32) -> u32 {
 /// Returns the bytes of a request with `data` bytes of data.
 pub fn request_bytes(access: Access, data: usize) -> u32 {
     match access {
-        Access::Read { .. } | Access::Interrupt => packet_bytes(0),
+        Access::Read { .. } => packet_bytes(0),
         Access::Write | Access::Move | Access::Lock(_) => packet_bytes(data as u32),
     }
 }
@@ -34,7 +34,7 @@ pub fn answer_bytes(access: Access) -> u32 {
     match access {
         Access::Read { bytes } => packet_bytes(bytes.max(1)),
         Access::Lock(_) => packet_bytes(8),
-        Access::Write | Access::Move | Access::Interrupt => packet_bytes(0),
+        Access::Write | Access::Move => packet_bytes(0),
     }
 }
 

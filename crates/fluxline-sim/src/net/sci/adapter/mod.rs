@@ -5,7 +5,7 @@
 //!   jobs         stores or DMA, and what they cost .............. mover.rs, crate::host
 //!   messages     blocks in the peer's mailbox, by remote writes . mailbox.rs, outbox.rs
 //!   requests     ids, answers, repetition ....................... requester.rs, responder.rs
-//!   addresses    48 bits: memory, mailboxes, interrupts ......... space.rs
+//!   addresses    48 bits: memory, mailboxes ..................... space.rs
 //!   packets      what a host calls an access .................... access.rs
 //! ```
 //!

@@ -4,44 +4,19 @@
 //!   regions      from 4 GiB on ............. fabric/memory.rs has the rights
 //!   mailboxes    one page for each source .. messages between drivers
 //!   credits      one word for each source .. how many messages the peer has read
-//!   interrupts   a register and a word each
 //!   registers    answer every read: a sign of life
 //! ```
 
 use std::collections::BTreeSet;
 
-use super::address::{CREDIT_AT, INTERRUPTS_AT, MAIL_AT, REGISTERS_AT};
+use super::address::{CREDIT_AT, MAIL_AT, REGISTERS_AT};
 use super::mailbox::{MAILBOX_BYTES, Mailbox};
 use super::responder::Space;
 use crate::fabric::address::REGIONS_END;
-use crate::fabric::interrupt::{Condition, INTERRUPTS_MAX};
 use crate::fabric::memory::NodeMemory;
 use crate::host::Atomic;
 use crate::net::sci::packet::Lock;
 use crate::net::sci::{NodeId, Status};
-
-/// Bytes of an interrupt: a register, and a word.
-const EACH_BYTES: u64 = 16;
-/// The offset of the word.
-const WORD_AT: u64 = 8;
-
-/// Returns the address of an interrupt's register, or of its word.
-#[must_use]
-pub fn interrupt_at(number: u32, condition: Condition) -> u64 {
-    let register = INTERRUPTS_AT + u64::from(number) * EACH_BYTES;
-    if condition == Condition::Always { register } else { register + WORD_AT }
-}
-
-/// Returns the interrupt at an address, and the condition of a trigger there.
-fn interrupt_of(offset: u64) -> Option<(u32, Condition)> {
-    let inside = offset.checked_sub(INTERRUPTS_AT)?;
-    let number = u32::try_from(inside / EACH_BYTES).ok().filter(|&it| it < INTERRUPTS_MAX)?;
-    match inside % EACH_BYTES {
-        0 => Some((number, Condition::Always)),
-        WORD_AT => Some((number, Condition::WhenNull)),
-        _ => None,
-    }
-}
 
 /// The part of one source.
 #[derive(Debug, Default)]
@@ -124,28 +99,14 @@ impl Control {
 pub struct NodeSpace<'a> {
     /// Mailboxes and credits.
     pub control: &'a mut Control,
-    /// Regions and interrupts.
+    /// Regions.
     pub memory: &'a mut NodeMemory,
     /// The number of the source, by which the memory knows it.
     pub source: u32,
 }
 
-impl NodeSpace<'_> {
-    fn trigger(&mut self, offset: u64, condition: Condition) -> Result<u64, Status> {
-        let (number, found) = interrupt_of(offset).ok_or(Status::Address)?;
-        let lines = &mut self.memory.interrupts;
-        if found != condition && lines.contains(number) {
-            return Err(Status::Type);
-        }
-        Ok(lines.trigger(number, condition)?)
-    }
-}
-
 impl Space for NodeSpace<'_> {
     fn write(&mut self, source: NodeId, offset: u64, data: &[u8]) -> Result<(), Status> {
-        if interrupt_of(offset).is_some() {
-            return self.trigger(offset, Condition::Always).map(|_| ());
-        }
         if offset >= REGIONS_END {
             return self.control.write(source, offset, data);
         }
@@ -171,22 +132,13 @@ impl Space for NodeSpace<'_> {
             Lock::CompareSwap => Atomic::CompareSwap,
             Lock::MaskSwap | Lock::BoundedAdd | Lock::WrapAdd => return Err(Status::Type),
         };
-        if interrupt_of(offset).is_some() {
-            let is_trigger = atomic == Atomic::FetchAdd && arguments[0] == 1;
-            return if is_trigger {
-                self.trigger(offset, Condition::WhenNull)
-            } else {
-                Err(Status::Type)
-            };
-        }
         Ok(self.memory.lock(self.source, offset, atomic, arguments)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CREDIT_AT, Control, MAIL_AT, NodeSpace, Space, interrupt_at};
-    use crate::fabric::interrupt::Condition;
+    use super::{CREDIT_AT, Control, MAIL_AT, NodeSpace, Space};
     use crate::fabric::memory::NodeMemory;
     use crate::net::sci::packet::Lock;
     use crate::net::sci::{NodeId, Status};
@@ -211,25 +163,5 @@ mod tests {
         assert_eq!(space.lock(PEER, own, Lock::FetchAdd, [1, 0]), Err(Status::Address));
         assert_eq!(control.credit(PEER), 8, "an older credit that came late changes nothing");
         assert_eq!(control.next_rung(), Some(PEER));
-    }
-
-    #[test]
-    fn an_interrupt_takes_only_its_own_kind_of_trigger_at_its_own_address() {
-        let (mut control, mut memory) = (Control::default(), NodeMemory::default());
-        memory.interrupts.create(7).expect("a number");
-        let mut space = space(&mut control, &mut memory);
-        let register = interrupt_at(7, Condition::Always);
-        let word = interrupt_at(7, Condition::WhenNull);
-        assert_eq!(space.write(PEER, register, &[1; 4]), Ok(()));
-        assert_eq!(space.lock(PEER, word, Lock::FetchAdd, [1, 0]), Ok(0));
-        assert_eq!(space.write(PEER, word, &[1; 4]), Err(Status::Type));
-        assert_eq!(space.lock(PEER, register, Lock::FetchAdd, [1, 0]), Err(Status::Type));
-        assert_eq!(space.lock(PEER, word, Lock::FetchAdd, [0, 0]), Err(Status::Type));
-        assert_eq!(space.lock(PEER, word, Lock::CompareSwap, [1, 0]), Err(Status::Type));
-        for nowhere in [register + 16, register + 1] {
-            assert_eq!(space.write(PEER, nowhere, &[1; 4]), Err(Status::Address), "{nowhere}");
-        }
-        let counts = memory.interrupts.counts();
-        assert_eq!((counts.refused, counts.arrived), (1, 2));
     }
 }

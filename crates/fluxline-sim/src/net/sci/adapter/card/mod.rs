@@ -13,12 +13,11 @@ use super::mover::{self, Moved, Mover};
 use super::outbox::Letter;
 use super::requester::{Outcome as Answer, Request, Requester, Ticket, Times};
 use super::responder::Responder;
-use super::space::{Control, NodeSpace, interrupt_at};
+use super::space::{Control, NodeSpace};
 use crate::core::agenda::{Part, Schedule};
 use crate::core::in_order::InOrder;
 use crate::core::interconnect::{Class, Interconnect, Refusal, SendId};
 use crate::fabric::adapter::{Action, Adapter, Counts, Failure, Job, Repeat, Report, SendEnd};
-use crate::fabric::interrupt::Condition;
 use crate::fabric::memory::NodeMemory;
 use crate::host::{self, Access, Host, Incoming, Out, Outcome};
 use crate::net::sci::{Command, NodeId, Packet, Status};
@@ -269,10 +268,6 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
         let Some(report) = self.host.next_report() else { return false };
         match report {
             host::Report::Serve(incoming) => self.serve(&incoming, memory, agenda),
-            host::Report::Interrupted { number } => {
-                memory.interrupts.seen(number as u32);
-                self.reports.push_back(Report::Interrupted);
-            }
             report => match self.mover.report(report, &mut self.host, &mut Part::of(agenda)) {
                 Some(Moved::Copied { job }) => self.reports.push_back(Report::Copied { job }),
                 Some(Moved::Ended { job, result }) => self.job_ended(job, result),
@@ -305,9 +300,6 @@ impl<W: Interconnect<Frame = Packet>> Card<W> {
         let source = self.ids.number(packet.source).unwrap_or(u32::MAX);
         let mut space = NodeSpace { control: &mut self.control, memory, source };
         let answer = self.responder.handle(packet, &mut space);
-        while let Some(number) = memory.interrupts.next_signal() {
-            self.host.interrupt(u64::from(number), &mut Part::of(agenda));
-        }
         let (status, data) = match answer {
             Some(answer) => (answer.status, answer.data),
             None => (Status::Normal, Vec::new()),
@@ -414,13 +406,6 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
                 let outbox = self.mail.outboxes.entry(to).or_default();
                 outbox.add(Letter { job: number, message });
                 return self.write_mail(to, agenda);
-            }
-            Action::Interrupt { number, condition } => {
-                let action = match condition {
-                    Condition::Always => mover::Action::Write(vec![1, 0, 0, 0]),
-                    Condition::WhenNull => mover::Action::FetchAdd(1),
-                };
-                (interrupt_at(number, condition), action)
             }
             Action::Write { offset, data } => (offset, mover::Action::Write(data)),
             Action::Read { offset, bytes } => (offset, mover::Action::Read(bytes)),
