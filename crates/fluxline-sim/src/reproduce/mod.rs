@@ -17,6 +17,7 @@ pub mod pair;
 mod published;
 mod sci;
 mod set;
+mod sets;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -25,7 +26,5 @@ pub use page::{markdown, page};
 pub use pair::BadStand;
 pub use published::{At, Axis, Chosen, Fact, Gap, Origin, Plate, Published, Question, Source};
 pub use published::{NUMBER, SHAPE};
-pub use set::{
-    Comparison, Curve, Figure, Finding, Judged, Parameter, Point, SETS, Set, Trials, UnknownSet,
-    Verdict,
-};
+pub use set::{Comparison, Curve, Figure, Finding, Judged, Parameter, Point, Set, Trials, Verdict};
+pub use sets::{SETS, UnknownSet};

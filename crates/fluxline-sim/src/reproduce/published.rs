@@ -251,7 +251,7 @@ impl Published {
             let (least, most) = (fact.published.start(), fact.published.end());
             if least.is_nan() || most.is_nan() || least > most {
                 let message =
-                    format!("{least} to {most} is no range; write the least number first");
+                    format!("{least} to {most} is not a range; write the least number first");
                 return Some((format!("fact.{number}.published"), message));
             }
             if !(0.0..1.0).contains(&fact.tolerance) {
@@ -279,8 +279,8 @@ impl Published {
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
-        Some(near) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
-        None => format!("there is no {what} `{name}`; write its [[{what}]]"),
+        Some(near) => format!("the {what} `{name}` is unknown; did you mean `{near}`?"),
+        None => format!("the {what} `{name}` is unknown; write its [[{what}]]"),
     }
 }
 

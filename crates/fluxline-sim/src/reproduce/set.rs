@@ -1,13 +1,7 @@
-//! Sets of published experiments, one for each family of networks, and the judge: the one place
-//! that compares a model with the facts.
-
-use std::sync::OnceLock;
-
-use fluxline_toml::LoadError;
+//! The judge: the one place that compares the numbers of models with facts.
 
 use super::pair::BadStand;
 use super::published::{Axis, Fact, Origin, Published, Question};
-use super::{atoll, ethernet, links, myrinet, sci};
 
 /// Published experiments with one family of networks: a file, and the models that repeat them.
 #[derive(Debug)]
@@ -16,55 +10,38 @@ pub struct Set {
     pub name: &'static str,
     /// The name of the file.
     pub file: &'static str,
-    text: &'static str,
-    run: fn(&Facts) -> Result<Run, BadStand>,
-    value: fn(model: &str, name: &str) -> Option<String>,
-}
-
-macro_rules! set {
-    ($module:ident) => {
-        &Set {
-            name: stringify!($module),
-            file: concat!("published/", stringify!($module), ".toml"),
-            text: include_str!(concat!("../../published/", stringify!($module), ".toml")),
-            run: $module::run,
-            value: $module::value,
-        }
-    };
-}
-
-/// All sets.
-pub const SETS: [&Set; 5] = [set!(sci), set!(atoll), set!(myrinet), set!(links), set!(ethernet)];
-
-/// The error of an unknown set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{name}` is not a set of published experiments; give one of: {}",
-    SETS.map(|set| set.name).join(", ")
-)]
-pub struct UnknownSet {
-    /// The name that was given.
-    pub name: String,
+    pub(super) text: &'static str,
+    pub(super) run: fn(&Facts) -> Result<Run, BadStand>,
+    pub(super) value: fn(model: &str, name: &str) -> Option<String>,
 }
 
 /// The facts of all files, for models.
-pub(super) struct Facts;
+pub(super) struct Facts(pub(super) Vec<&'static Fact>);
 
 impl Facts {
+    /// Returns the fact of a name.
+    ///
+    /// # Panics
+    /// When no file has it: the models and the files do not fit.
+    pub(super) fn get(&self, id: &str) -> &'static Fact {
+        let found = self.0.iter().find(|fact| fact.id == id);
+        found.unwrap_or_else(|| panic!("a model has a number for the fact `{id}`; no file has it"))
+    }
+
     /// Returns the value that is farthest from the published range of a fact.
     pub(super) fn worst(&self, id: &str, values: impl IntoIterator<Item = f64>) -> f64 {
-        fact(id).worst(values)
+        self.get(id).worst(values)
     }
 
     /// Shows a model's number for a fact, and marks a miss.
     pub(super) fn shown(&self, id: &str, model: f64) -> String {
-        let mark = if (Finding { fact: fact(id), model }).holds() { "" } else { " (missed)" };
+        let mark = if (Finding { fact: self.get(id), model }).holds() { "" } else { " (missed)" };
         format!("{model:.2}{mark}")
     }
 
     /// Returns true if a model's number agrees with a fact.
     pub(super) fn holds(&self, number: &Number) -> bool {
-        Finding { fact: fact(number.0), model: number.1 }.holds()
+        Finding { fact: self.get(number.0), model: number.1 }.holds()
     }
 }
 
@@ -314,118 +291,8 @@ pub struct Comparison {
     pub trials: Vec<Trials>,
 }
 
-/// Reads the files of all sets, once.
-fn all() -> Result<&'static [Published; 5], LoadError> {
-    static ALL: OnceLock<Result<[Published; 5], LoadError>> = OnceLock::new();
-    let read = || {
-        let mut files = Vec::new();
-        for set in SETS {
-            files.push(Published::read(set.file, set.text)?);
-        }
-        let names = files.iter().flat_map(|file| &file.facts).map(|fact| fact.id.as_str());
-        let names: Vec<&str> = names.collect();
-        for (set, file) in SETS.iter().zip(&files) {
-            if let Some(error) = file.unknown_fact(set.file, set.text, &names) {
-                return Err(error);
-            }
-        }
-        Ok(files.try_into().expect("one file for each set"))
-    };
-    ALL.get_or_init(read).as_ref().map_err(Clone::clone)
-}
-
-/// Returns the fact of a name.
-///
-/// # Panics
-/// When no file has it: the models and the files do not fit.
-fn fact(id: &str) -> &'static Fact {
-    let files = all().unwrap_or_else(|error| panic!("{error}"));
-    let found = files.iter().flat_map(|file| &file.facts).find(|fact| fact.id == id);
-    found.unwrap_or_else(|| panic!("a model has a number for the fact `{id}`; no file has it"))
-}
-
-impl Set {
-    /// Returns the set of a name.
-    ///
-    /// # Errors
-    /// [`UnknownSet`]; it lists all sets.
-    pub fn named(name: &str) -> Result<&'static Set, UnknownSet> {
-        let found = SETS.into_iter().find(|set| set.name == name);
-        found.ok_or_else(|| UnknownSet { name: name.to_string() })
-    }
-
-    /// Reads the file of the set.
-    ///
-    /// # Errors
-    /// A mistake in a file: the line, the key, and what to write.
-    pub fn published(&self) -> Result<&'static Published, LoadError> {
-        let place = SETS.iter().position(|set| set.name == self.name);
-        Ok(&all()?[place.expect("a set of the list")])
-    }
-
-    /// Runs the models and judges each fact.
-    ///
-    /// # Errors
-    /// [`BadStand`]: a preset or a file is invalid.
-    pub fn compare(&'static self) -> Result<Comparison, BadStand> {
-        let published = self.published()?;
-        let run = (self.run)(&Facts)?;
-        for (id, _) in &run.numbers {
-            let is_own = published.facts.iter().any(|fact| fact.id == *id);
-            assert!(is_own, "a model has a number for `{id}`; {} has no such fact", self.file);
-        }
-        let parameters = self.parameters(published)?;
-        let mut facts = Vec::new();
-        for fact in &published.facts {
-            let model = number(fact, &run).ok_or_else(|| self.no_model(&fact.id))?;
-            facts.push(Judged::of(Finding { fact, model }, &parameters));
-        }
-        let figures = run.figures.into_iter().map(|(id, curves)| figure(published, id, curves));
-        let rows = run.trials.into_iter();
-        let trials = rows.map(|(id, rows)| Trials::of(question(published, id), rows)).collect();
-        Ok(Comparison {
-            set: self,
-            published,
-            figures: figures.collect(),
-            facts,
-            parameters,
-            trials,
-        })
-    }
-
-    fn parameters(&self, published: &'static Published) -> Result<Vec<Parameter>, BadStand> {
-        let mut all = Vec::new();
-        for one in &published.parameters {
-            let known = (self.value)(&one.model, &one.name);
-            let (model, name) = (&one.model, &one.name);
-            let value = match (known, &one.value) {
-                (Some(known), None) => known,
-                (None, Some(value)) => value.clone(),
-                (Some(_), Some(_)) => {
-                    let text = format!("`{model}: {name}`: leave out the value; the model has it");
-                    return Err(BadStand::Published(format!("{}: {text}", self.file)));
-                }
-                (None, None) => {
-                    let text =
-                        format!("`{model}: {name}`: the model does not know it; write a value");
-                    return Err(BadStand::Published(format!("{}: {text}", self.file)));
-                }
-            };
-            let facts = one.facts.iter().map(|id| fact(id)).collect();
-            let (machine, origin, reason) = (one.model.as_str(), one.origin, one.reason.as_str());
-            all.push(Parameter { machine, name, value, origin, reason, facts });
-        }
-        Ok(all)
-    }
-
-    fn no_model(&self, id: &str) -> BadStand {
-        let text = "no model gives a number for it; write `at`, a position in a figure";
-        BadStand::Published(format!("{}: the fact `{id}`: {text}", self.file))
-    }
-}
-
 /// Returns the model's number for a fact: its own, or that of a curve.
-fn number(fact: &Fact, run: &Run) -> Option<f64> {
+pub(super) fn number(fact: &Fact, run: &Run) -> Option<f64> {
     if let Some(own) = run.numbers.iter().find(|number| number.0 == fact.id) {
         return Some(own.1);
     }
@@ -434,7 +301,7 @@ fn number(fact: &Fact, run: &Run) -> Option<f64> {
     curves.first()?.points.iter().find(|point| point.0 == at.x).map(|point| point.1)
 }
 
-fn figure(published: &'static Published, id: &str, curves: Vec<Curve>) -> Figure {
+pub(super) fn figure(published: &'static Published, id: &str, curves: Vec<Curve>) -> Figure {
     let plate = published.figures.iter().find(|plate| plate.id == id);
     let plate = plate.unwrap_or_else(|| panic!("no file describes the figure `{id}`"));
     let of = |fact: &'static Fact| {
@@ -445,13 +312,13 @@ fn figure(published: &'static Published, id: &str, curves: Vec<Curve>) -> Figure
     Figure { id: &plate.id, title: &plate.title, x: &plate.x, y: &plate.y, curves, points }
 }
 
-fn question(published: &'static Published, id: &str) -> &'static Question {
+pub(super) fn question(published: &'static Published, id: &str) -> &'static Question {
     let found = published.trials.iter().find(|trial| trial.id == id);
     found.unwrap_or_else(|| panic!("no file describes the variants `{id}`"))
 }
 
 impl Trials {
-    fn of(of: &'static Question, rows: Vec<Vec<String>>) -> Trials {
+    pub(super) fn of(of: &'static Question, rows: Vec<Vec<String>>) -> Trials {
         Trials { title: &of.title, text: &of.text, columns: &of.columns, rows }
     }
 }

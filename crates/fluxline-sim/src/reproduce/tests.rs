@@ -140,14 +140,18 @@ fn mistakes_in_a_file_are_shown_with_their_line_and_the_nearest_name() {
         (
             "\"Paper\"\nplace",
             "\"Papr\"\nplace",
-            "test.toml:13:10: there is no source `Papr`; did you mean `Paper`?",
+            "test.toml:13:10: the source `Papr` is unknown; did you mean `Paper`?",
         ),
         (
             "figure = \"one\"",
             "figure = \"on\"",
-            "test.toml:25:18: there is no figure `on`; did you mean `one`?",
+            "test.toml:25:18: the figure `on` is unknown; did you mean `one`?",
         ),
-        ("[2, 3.0]", "[3, 2]", "test.toml:17:13: 3 to 2 is no range; write the least number first"),
+        (
+            "[2, 3.0]",
+            "[3, 2]",
+            "test.toml:17:13: 3 to 2 is not a range; write the least number first",
+        ),
         ("[2, 3.0]", "[3]", "test.toml:17:13: `published`"),
         ("[2, 3.0]", "\"3\"", "a number, or the least and the most in brackets"),
         ("\"shape\"", "\"range\"", "test.toml:19:6: the fact `range` is there twice; rename one"),
@@ -161,7 +165,7 @@ fn mistakes_in_a_file_are_shown_with_their_line_and_the_nearest_name() {
     let text = FILE.to_string() + "facts = [\"rang\"]\n";
     let file = Published::read("test.toml", &text).expect("right by itself");
     let error = file.unknown_fact("test.toml", &text, &["range", "shape"]).expect("no such fact");
-    let says = "test.toml:32:10: there is no fact `rang`; did you mean `range`?";
+    let says = "test.toml:32:10: the fact `rang` is unknown; did you mean `range`?";
     assert_eq!(error.to_string(), says);
 }
 

@@ -59,7 +59,10 @@ fn a_node_opened_twice_or_with_other_settings_is_refused_while_the_first_waits()
     std::thread::scope(|scope| {
         let first = scope.spawn(move || open("a"));
         // Until the first one waits.
-        let is_alone = |error: OpenError| matches!(error, OpenError::Missing { present, .. } if !present.contains(&"a".into()));
+        let is_alone = |error: OpenError| match error {
+            OpenError::Missing { present, .. } => !present.contains(&"a".to_owned()),
+            _ => false,
+        };
         while is_alone(error("b?nodes=3&seed=1")) {
             std::thread::yield_now();
         }

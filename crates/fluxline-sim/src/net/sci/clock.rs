@@ -31,16 +31,16 @@ pub struct GlobalClock {
 }
 
 impl GlobalClock {
-    /// Makes a clock. The master sends strobe number n, which is the offset of its packet, n periods
-    /// after the start.
+    /// Makes a clock. The master sends strobe number n, which is the offset of its packet, n
+    /// periods after the start.
     #[must_use]
     pub fn new(network: &Config, master: NodeIndex, period: Duration) -> GlobalClock {
         let fixes = vec![[None; 2]; network.addresses.len()];
         GlobalClock { master: master.0, period, symbols: network.clock, round: None, fixes }
     }
 
-    /// Handles a strobe that passed a node, whose own clock showed `local_ps` when it arrived. Until
-    /// the first strobe is back, nodes learn nothing.
+    /// Handles a strobe that passed a node, whose own clock showed `local_ps` when it arrived.
+    /// Until the first strobe is back, nodes learn nothing.
     pub fn passed(&mut self, node: NodeIndex, passage: &Passage, local_ps: i128) {
         let sent = Instant::START + self.period.times(passage.number);
         // The first symbol after the strobe was handed over, and its waits.

@@ -196,8 +196,8 @@ fn campaign(seed: u64, algorithm: Algorithm) -> Vec<Switch> {
     explore::compare(&trial, living);
     let together = all.iter().filter(|of| !apart.pairs.contains(&[of.from, of.to]));
     let bad: Vec<_> = together.clone().filter(|of| of.end != Some(SendEnd::Done)).collect();
-    // Free source routing is not proved: near saturation, a living node can count as silent, and its
-    // messages end as lost (docs/simulation/manager.md).
+    // Free source routing is not proved: near saturation, a living node can count as silent, and
+    // its messages end as lost (docs/simulation/manager.md).
     let is_proved = algorithm != Algorithm::Shortest;
     if let Some(bad) = bad.first().filter(|_| is_proved || bad.len() * 100 > all.len()) {
         trial.network.log().for_each(|record| println!("{}: {:?}", record.at, record));

@@ -99,7 +99,7 @@ impl Control {
 pub struct NodeSpace<'a> {
     /// Mailboxes and credits.
     pub control: &'a mut Control,
-    /// Regions.
+    /// Memory that other nodes can reach.
     pub memory: &'a mut NodeMemory,
     /// The number of the source, by which the memory knows it.
     pub source: u32,

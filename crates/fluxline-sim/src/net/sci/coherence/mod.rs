@@ -5,8 +5,8 @@
 //! that meets a line in the middle of an operation is nullified, and its sender tries again.
 //!
 //! [`memory`] has the memory's tag update, [`cache`] the requester, [`respond`] a cache's reaction
-//! to others; these are pure state machines. A test visits all their states (`checker`). No network uses them
-//! yet. Source: U. Stern's Murphi model of the protocol and U. Stern, D. Dill,
+//! to others; these are pure state machines, and no network uses them yet. A test visits all their
+//! states (`checker`). Source: U. Stern's Murphi model of the protocol and U. Stern, D. Dill,
 //! CHARME'95, as far as `docs/simulation/coherence.md` quotes them. The leaving of a head and the
 //! order of waiting are reconstructed: the checker proves them, not the standard.
 
