@@ -146,8 +146,7 @@ impl Host {
                 continue;
             };
             let (open, asked) = (self.engine.bursts.len() as u32, self.engine.asked);
-            let active = self.engine.active.get_mut(&number);
-            let active = active.expect("the current descriptor is active");
+            let Some(active) = self.engine.active.get_mut(&number) else { return };
             let descriptor = active.descriptor;
             if active.issued == descriptor.bytes {
                 self.engine.current = None;
@@ -207,7 +206,7 @@ impl Host {
 
     /// Puts the bytes of an answered read on the bus.
     fn engine_place(&mut self, number: u64) {
-        let burst = self.engine.bursts.get(&number).expect("an answered burst is open");
+        let Some(burst) = self.engine.bursts.get(&number) else { return };
         self.engine.on_block = true;
         let over = self.bus.write(self.now, burst.bytes) + self.config.engine.block;
         self.schedule(over, Step::Burst(number));
@@ -224,9 +223,8 @@ impl Host {
 
     /// Handles a burst that the bus has carried.
     pub(super) fn engine_burst(&mut self, number: u64) {
-        let burst = self.engine.bursts.get_mut(&number).expect("a burst ends once");
-        let active = self.engine.active.get(&burst.active);
-        let active = active.expect("the descriptor of an open burst is active");
+        let Some(burst) = self.engine.bursts.get_mut(&number) else { return };
+        let Some(active) = self.engine.active.get(&burst.active) else { return };
         let (address, bytes) = (burst.address, burst.bytes);
         match active.descriptor.direction {
             Direction::Write => {
@@ -249,8 +247,7 @@ impl Host {
         if burst.packets > 0 {
             return;
         }
-        let active = self.engine.active.get(&burst.active);
-        let active = active.expect("the descriptor of an open burst is active");
+        let Some(active) = self.engine.active.get(&burst.active) else { return };
         let (to, offset) = (active.descriptor.to, burst.offset);
         data.resize(burst.bytes as usize, 0);
         let moves = self.config.card.posting != Posting::Write;
@@ -264,9 +261,8 @@ impl Host {
 
     /// Handles the answer to a packet of a burst.
     pub(super) fn engine_answer(&mut self, number: u64, outcome: Outcome, data: Vec<u8>) {
-        let burst = self.engine.bursts.get_mut(&number).expect("a burst ends once");
-        let active = self.engine.active.get(&burst.active);
-        let active = active.expect("the descriptor of an open burst is active");
+        let Some(burst) = self.engine.bursts.get_mut(&number) else { return };
+        let Some(active) = self.engine.active.get(&burst.active) else { return };
         let failed = outcome != Outcome::Done(Status::Normal);
         if failed && let Some(call) = self.engine.calls.get_mut(&active.call) {
             call.outcome = outcome;
@@ -295,16 +291,17 @@ impl Host {
     }
 
     fn engine_burst_done(&mut self, number: u64) {
-        let burst = self.engine.bursts.remove(&number).expect("a burst ends once");
-        let active = self.engine.active.get_mut(&burst.active);
-        active.expect("the descriptor of an open burst is active").open -= 1;
+        let Some(burst) = self.engine.bursts.remove(&number) else { return };
+        if let Some(active) = self.engine.active.get_mut(&burst.active) {
+            active.open -= 1;
+        }
         self.engine_descriptor_done(burst.active);
         self.engine_go();
     }
 
     /// Completes a descriptor when all its bursts are done; the last one of a call gives notice.
     fn engine_descriptor_done(&mut self, number: u64) {
-        let active = self.engine.active.get(&number).expect("a descriptor ends once");
+        let Some(active) = self.engine.active.get(&number) else { return };
         let (call_number, issued) = (active.call, active.issued == active.descriptor.bytes);
         if !issued || active.open > 0 || self.engine.current == Some(number) {
             return;
@@ -315,8 +312,7 @@ impl Host {
             let span = self.now.since(began.unwrap_or(self.now));
             self.counters.engine_busy_ps += span.as_ps();
         }
-        let call = self.engine.calls.get_mut(&call_number);
-        let call = call.expect("a call is open until its descriptors are done");
+        let Some(call) = self.engine.calls.get_mut(&call_number) else { return };
         call.left -= 1;
         if call.left > 0 {
             return;

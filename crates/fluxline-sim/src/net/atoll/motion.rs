@@ -301,7 +301,7 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// fill the retransmission buffer no longer.
     fn begin_repair(&mut self, output: u32) {
         let of = &mut self.outputs[output as usize];
-        let repair = of.repair.as_mut().expect("a negative acknowledgement has a packet");
+        let Some(repair) = of.repair.as_mut() else { return };
         let Repair { lost, ready } = &mut **repair;
         lost.append(ready);
         std::mem::swap(lost, ready);
@@ -311,8 +311,8 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Sends the next packet again.
     fn repeat(&mut self, output: u32, agenda: &mut impl Schedule<Entry>) {
         let of = &mut self.outputs[output as usize];
-        let repair = of.repair.as_mut().expect("only an output in repair repeats");
-        let number = repair.ready.pop_front().expect("it has packets to repeat");
+        let Some(repair) = of.repair.as_mut() else { return };
+        let Some(number) = repair.ready.pop_front() else { return };
         if repair.ready.is_empty() && repair.lost.is_empty() {
             of.repair = None;
         }
@@ -355,7 +355,7 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Puts a message into the memory of its target.
     fn deliver(&mut self, number: u32) {
         let worm = self.worms.remove(number);
-        let cargo = self.cargo[number as usize].take().expect("a message arrives once");
+        let Some(cargo) = self.cargo[number as usize].take() else { return };
         if worm.landed != worm.bytes || worm.packets != 0 {
             let send = worm.send;
             self.defect.get_or_insert_with(|| format!("send {send} arrived in part"));

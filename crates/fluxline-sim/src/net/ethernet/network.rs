@@ -226,7 +226,7 @@ impl Network {
             link.was_full = false;
             self.reports.push_back(Report::Space { node });
         }
-        let of = self.carried.get_mut(carried).expect("a frame names an open datagram");
+        let Some(of) = self.carried.get_mut(carried) else { return };
         of.unsent -= 1;
         if of.unsent == 0 && !of.is_lost {
             self.reports.push_back(Report::Done { node, send: of.send });
@@ -235,7 +235,7 @@ impl Network {
 
     /// Handles the first frame on a cable, which is due.
     fn arrive(&mut self, link: u32, agenda: &mut impl Schedule<Entry>) {
-        let flight = self.link(link).flights.pop_front().expect("an entry for each frame");
+        let Some(flight) = self.link(link).flights.pop_front() else { return };
         let node = self.node_of(link);
         let is_up = link < self.config.nodes;
         let frame = flight.frame;
@@ -265,8 +265,7 @@ impl Network {
         mut frame: Frame,
         agenda: &mut impl Schedule<Entry>,
     ) {
-        let of = self.carried.get(carried).expect("a frame names an open datagram");
-        let target = of.datagram.target;
+        let Some(target) = self.carried.get(carried).map(|of| of.datagram.target) else { return };
         let output = self.output(target);
         let link = &mut self.links[output as usize];
         let used = link.used_bytes(agenda.now());
@@ -287,7 +286,7 @@ impl Network {
 
     fn deliver(&mut self, carried: u32, frame: Frame) {
         self.counters.delivered += 1;
-        let of = self.carried.get_mut(carried).expect("a frame names an open datagram");
+        let Some(of) = self.carried.get_mut(carried) else { return };
         of.open -= 1;
         if let Payload::Udp(udp) = &mut of.datagram.payload {
             udp.is_marked |= frame.is_marked;
@@ -313,7 +312,7 @@ impl Network {
             Place::Loss => losses.loss += 1,
             Place::Cut => losses.cut += 1,
         }
-        let of = self.carried.get_mut(carried).expect("a frame names an open datagram");
+        let Some(of) = self.carried.get_mut(carried) else { return };
         of.open -= 1;
         if !std::mem::replace(&mut of.is_lost, true) {
             let (node, send) = (of.datagram.source, of.send);

@@ -141,7 +141,7 @@ impl Lane {
     pub fn first(&self, sends: &Pool<Send>, window: usize, now: u64) -> Option<(u32, u64)> {
         let mut best: Option<(u64, bool, u64, u32)> = None;
         let mut look = |handle: u32, from: u64| {
-            let send = sends.get(handle).expect("a lane names an open send");
+            let Some(send) = sends.get(handle) else { return };
             let ready = send.ready.max(from);
             let key = (ready.max(now), !send.owed, send.id.0, handle);
             if ready != NEVER && best.is_none_or(|best| key < best) {

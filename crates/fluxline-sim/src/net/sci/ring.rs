@@ -180,7 +180,7 @@ impl Rings {
 
     /// Handles the arrival of a packet's head.
     fn head(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
-        let flight = self.flights.get_mut(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.get_mut(handle) else { return };
         let port = &mut self.ports[at as usize];
         port.counters.symbols_in += u64::from(flight.symbols);
         if flight.bad && !flight.logged {
@@ -240,7 +240,7 @@ impl Rings {
         let port = &mut self.ports[at as usize];
         let rise = port.first_go.from(port.free_at);
         port.out_rise = rise;
-        let flight = self.flights.get_mut(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.get_mut(handle) else { return };
         let is_send = flight.echo.is_none();
         port.counters.packets_out += 1;
         port.counters.sends_out += u64::from(is_send);
@@ -264,7 +264,7 @@ impl Rings {
     }
 
     pub fn destroy(&mut self, at: u32, handle: u32) {
-        let flight = self.flights.remove(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.remove(handle) else { return };
         if flight.is_event {
             self.packet_of(flight);
         }
@@ -417,7 +417,7 @@ impl Rings {
 
     /// Takes off a send for this port; an echo replaces its last symbols.
     fn take(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
-        let flight = *self.flights.get(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.get(handle).copied() else { return };
         let end = tick + u64::from(flight.symbols);
         let class = usize::from(is_response(flight.lane.into()));
         let answer = if flight.is_event { Answer::Accepted } else { self.answer(at, tick, flight) };
@@ -486,7 +486,7 @@ impl Rings {
 
     /// Turns a packet into idles, except its last symbols, which become an echo to its sender.
     fn strip_for_echo(&mut self, at: u32, tick: u64, handle: u32, rise: Go, echo: Echo) {
-        let flight = self.flights.get_mut(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.get_mut(handle) else { return };
         let begin = tick + u64::from(flight.symbols) - ECHO;
         let port = &mut self.ports[at as usize];
         port.counters.symbols_stripped += u64::from(flight.symbols);
@@ -500,7 +500,7 @@ impl Rings {
 
     /// Turns a whole packet into idles, and ends its flight.
     fn strip_whole(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
-        let flight = self.flights.remove(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.remove(handle) else { return };
         if flight.is_event {
             self.packet_of(flight);
         }
@@ -522,7 +522,7 @@ impl Rings {
 
     /// Handles a packet that the scrubber sees for the second time.
     fn scrub(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
-        let flight = *self.flights.get(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.get(handle).copied() else { return };
         let counters = &mut self.ports[at as usize].counters;
         if flight.echo.is_some() {
             counters.stale_echoes += 1;
@@ -537,7 +537,7 @@ impl Rings {
 
     /// Handles an echo at its sender: it takes effect from the symbol after it.
     fn echo_home(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
-        let flight = *self.flights.get(handle).expect("an item names a packet in flight");
+        let Some(flight) = self.flights.get(handle).copied() else { return };
         let end = tick + ECHO;
         self.strip_whole(at, tick, handle, rise);
         self.note(tick, at, 'h', flight.id);

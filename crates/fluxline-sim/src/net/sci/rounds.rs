@@ -99,7 +99,7 @@ impl Rings {
             while let Some(&handle) = self.ports[at as usize].lanes[lane].unacknowledged.get(place)
             {
                 place += 1;
-                let send = self.sends.get_mut(handle).expect("a lane names an open send");
+                let Some(send) = self.sends.get_mut(handle) else { continue };
                 send.age += u32::from(send.ready == NEVER);
                 if send.ready == NEVER && send.age >= self.circulations {
                     self.ports[at as usize].counters.lost += 1;
@@ -229,7 +229,7 @@ impl Rings {
         }
         let port = &mut self.ports[at as usize];
         for &handle in port.lanes.iter().flat_map(|lane| &lane.unacknowledged) {
-            let send = self.sends.get_mut(handle).expect("a lane names an open send");
+            let Some(send) = self.sends.get_mut(handle) else { continue };
             if send.ready != NEVER && !std::mem::replace(&mut send.owed, true) {
                 port.owed += 1;
             }

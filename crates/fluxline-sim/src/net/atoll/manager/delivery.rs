@@ -124,7 +124,7 @@ impl<C: Cargo + Clone> Managed<C> {
             match item {
                 Item::Message(message) => {
                     let driver = &mut self.drivers[node as usize];
-                    let flight = driver.flights.get_mut(&message).expect("it has an envelope");
+                    let Some(flight) = driver.flights.get_mut(&message) else { continue };
                     flight.tries += 1;
                     self.counts.repeated += u64::from(flight.tries > 1);
                     (flight.place, flight.path) = (Place::Network, path);
