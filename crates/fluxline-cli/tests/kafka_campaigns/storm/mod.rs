@@ -1,6 +1,6 @@
 //! A storm over an experiment of several processes: builders, readouts, the broker and a consumer
-//! are killed, stopped and started again. Each packet is in exactly one event or in a named row, and
-//! the status of events is true.
+//! are killed, stopped and started again. Each packet is in exactly one event or in a named row,
+//! and the status of events is true.
 //!
 //! It lasts a minute; `SECONDS_OF_STORM=600` makes it ten.
 
