@@ -2,8 +2,8 @@
 //!
 //! A link's tests say `conformance!(shm, make_pair())`; each law becomes a test of its own.
 //! `group_conformance!` does the same for the laws of groups ([`groups`]). A law
-//! about something that a link does not promise ([`Capabilities`](fluxline_core::fabric::Capabilities)) is skipped
-//! for it. A broken law panics: this module is for tests.
+//! about something that a link does not promise (`Capabilities`) is skipped for it. A broken law
+//! panics: this crate is for tests.
 
 #![forbid(unsafe_code)]
 

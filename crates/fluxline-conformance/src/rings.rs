@@ -1,5 +1,5 @@
-//! The laws of push rings ([`fluxline_core::fabric::push`]), one function each, for each path of the
-//! records. A law panics when the ring breaks it.
+//! The laws of push rings ([`fluxline_core::fabric::push`]), one function each, for each
+//! path of the records. A law panics when the ring breaks it.
 #![allow(clippy::missing_panics_doc, reason = "panicking is what a broken law does")]
 
 use alloc::boxed::Box;

@@ -23,7 +23,8 @@ static OPENERS: Lock<Vec<(&'static str, Opener)>> = Lock::new(Vec::new());
 ///
 /// links::register("lab", |url| Err(format!("{url}: no such node").into()));
 /// let open = links::opener_of("lab:builder").expect("registered");
-/// assert_eq!(open("lab:builder").err().expect("no node").to_string(), "lab:builder: no such node");
+/// let error = open("lab:builder").err().expect("no node");
+/// assert_eq!(error.to_string(), "lab:builder: no such node");
 /// assert!(links::opener_of("elsewhere:builder").is_none());
 /// ```
 pub fn register(scheme: &'static str, opener: Opener) {

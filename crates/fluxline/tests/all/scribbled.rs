@@ -1,6 +1,7 @@
 //! Shared memory that another process has scribbled on, from seeds: no panic, no fault, no hang.
 //!
-//! `SEEDS=1000 cargo test -p fluxline --test links_tests scribbled` tries more; fuzz/ has the same entries.
+//! `SEEDS=1000 cargo test -p fluxline --test links_tests scribbled` tries more.
+//! The folder fuzz/ has the same entries.
 
 use fluxline::fuzzing;
 use fluxline_core::random::Draw;

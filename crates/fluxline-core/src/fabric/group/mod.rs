@@ -1,9 +1,9 @@
 //! Message passing among the members of a group, over any [`Fabric`].
 //!
 //! Each member has a rank. [`Group::send`] and [`Group::receive`] carry messages with tags,
-//! and [`Group::barrier`], [`Group::broadcast`] and [`Group::all_reduce`] are called by all members.
-//! Each call that waits is made of one that begins and one that polls, so that a program can do
-//! other work meanwhile. No call reads a clock: time is that of the link.
+//! and [`Group::barrier`], [`Group::broadcast`] and [`Group::all_reduce`] are called by all
+//! members. Each call that waits is made of one that begins and one that polls, so that a program
+//! can do other work meanwhile. No call reads a clock: time is that of the link.
 //!
 //! Every pair of members has one reliable connection. Each member owns a region with slots for
 //! every other one. A short message is put into a free slot at once (eager). A longer one is
