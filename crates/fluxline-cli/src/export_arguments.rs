@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use fluxline_core::Moment;
-use fluxline_daq::record::typed::parse_time;
+use fluxline_export::typed::parse_time;
 
 /// `fluxline export`.
 #[derive(Debug, Args)]

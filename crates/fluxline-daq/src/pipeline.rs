@@ -90,8 +90,11 @@ impl Pipeline {
     ///
     /// The datagram is in an event or counted afterwards. Cost: one run of the packet program, one
     /// look-up, one copy of the packet; no allocation in steady state.
+    ///
+    /// # Panics
+    /// Panics if there is no such input: the datagram could not be counted.
     pub fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>) {
-        let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
+        let of = self.inputs.get_mut(usize::from(input)).expect("one of the inputs given");
         of.taken.datagrams += 1;
         of.taken.bytes += datagram.bytes.len() as u64;
         let parsed = match of.program.parse(datagram) {
@@ -123,12 +126,14 @@ impl Pipeline {
     }
 
     /// Counts a datagram of input `input` whose end did not fit into its slot, and drops it.
+    ///
+    /// # Panics
+    /// Panics if there is no such input.
     pub fn take_truncated(&mut self, input: u16, bytes: usize) {
-        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
-            of.taken.datagrams += 1;
-            of.taken.bytes += bytes as u64;
-            of.taken.truncated += 1;
-        }
+        let of = self.inputs.get_mut(usize::from(input)).expect("one of the inputs given");
+        of.taken.datagrams += 1;
+        of.taken.bytes += bytes as u64;
+        of.taken.truncated += 1;
     }
 
     /// Returns the position of input `input` in the order of events; `None` before its first packet
@@ -170,12 +175,14 @@ impl Pipeline {
     /// measured by the times of arrival of the datagrams taken, so that a reader that stalls makes
     /// no source silent. Inputs that are read on demand, such as files, have unread datagrams until
     /// they end.
+    #[inline]
     pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
         self.builder.note_backlog(input, has_unread);
     }
 
     /// Returns true when the builder has memory for a datagram of `bytes`. Otherwise take a batch
     /// first, so that inputs that can wait lose nothing.
+    #[inline]
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.builder.has_room(bytes)
@@ -193,6 +200,7 @@ impl Pipeline {
     }
 
     /// Closes events whose time is over at `now`.
+    #[inline]
     pub fn poll(&mut self, now: Moment) {
         self.builder.poll(now);
     }
@@ -212,6 +220,7 @@ impl Pipeline {
     }
 
     /// Returns true when a batch should be taken at `now`.
+    #[inline]
     #[must_use]
     pub fn batch_is_due(&self, now: Moment) -> bool {
         self.builder.batch_is_due(now)

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use crate::shared::{RUN_FORMATS, scratch};
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::record::{ExportConfig, ExportFormat, RunReader, export, recover};
+use fluxline_daq::record::{RunReader, recover};
+use fluxline_export::{ExportConfig, ExportFormat, export};
 use fluxline_packet::shipped::shipped;
 
 const KINDS: [ExportFormat; 4] =

@@ -3,6 +3,7 @@
 use super::model::ByteOrder;
 
 /// The unsigned integer in `bytes` (at most 8 of them; more are ignored).
+#[inline]
 #[must_use]
 pub fn read_word(bytes: &[u8], byte_order: ByteOrder) -> u64 {
     let join = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
@@ -14,6 +15,7 @@ pub fn read_word(bytes: &[u8], byte_order: ByteOrder) -> u64 {
 }
 
 /// Writes the low bits of `value` over all of `bytes` (at most 8; more are left alone).
+#[inline]
 pub fn write_word(bytes: &mut [u8], byte_order: ByteOrder, value: u64) {
     let count = bytes.len().min(8);
     for (index, byte) in bytes[..count].iter_mut().enumerate() {
@@ -26,17 +28,20 @@ pub fn write_word(bytes: &mut [u8], byte_order: ByteOrder, value: u64) {
 }
 
 /// Returns the largest value of that number of bits.
+#[inline]
 pub(crate) fn mask(width_bits: u32) -> u64 {
     u64::MAX.checked_shr(64u32.saturating_sub(width_bits)).unwrap_or(0)
 }
 
 /// Bits `low` to `low + width - 1` of `word`.
+#[inline]
 #[must_use]
 pub fn extract(word: u64, low: u8, width: u8) -> u64 {
     word.checked_shr(u32::from(low)).unwrap_or(0) & mask(u32::from(width))
 }
 
 /// `word` with bits `low` to `low + width - 1` set to `value`; other bits of `value` are dropped.
+#[inline]
 #[must_use]
 pub fn insert(word: u64, low: u8, width: u8, value: u64) -> u64 {
     let mask = mask(u32::from(width)).checked_shl(u32::from(low)).unwrap_or(0);
@@ -45,6 +50,7 @@ pub fn insert(word: u64, low: u8, width: u8, value: u64) -> u64 {
 }
 
 /// `bits` of a two's complement number of `width_bits` as a signed integer.
+#[inline]
 #[must_use]
 pub(crate) fn sign_extend(bits: u64, width_bits: u32) -> i64 {
     let unused = 64u32.saturating_sub(width_bits).min(63);
@@ -53,11 +59,13 @@ pub(crate) fn sign_extend(bits: u64, width_bits: u32) -> i64 {
 }
 
 /// Returns all ones, as wide as `value`.
+#[inline]
 pub(crate) fn ones_over(value: u64) -> u64 {
     u64::MAX.checked_shr(value.leading_zeros()).unwrap_or(0)
 }
 
 /// Returns the number of bits that hold `value`.
+#[inline]
 pub(crate) fn bits_over(value: u64) -> u32 {
     64 - value.leading_zeros()
 }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use fluxline_daq::record::Join;
-use fluxline_daq::record::typed::{Selection, TypedRun};
+use fluxline_export::typed::{Selection, TypedRun};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

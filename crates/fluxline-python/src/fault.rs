@@ -7,7 +7,7 @@ use fluxline_core::fabric::{
     AccessError, ExportError, ImportError, NameError, PostError, RegisterError, Status,
 };
 use fluxline_daq::record::ReadError;
-use fluxline_daq::record::typed::TypedError;
+use fluxline_export::typed::TypedError;
 use pyo3::types::PyAnyMethods;
 use pyo3::{PyErr, Python};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use fluxline_core::Moment;
-use fluxline_daq::record::typed::{Selection, TypedBatches, TypedRun};
 use fluxline_daq::record::{Join, ReadReport, RunFolder};
+use fluxline_export::typed::{Selection, TypedBatches, TypedRun};
 use pyo3::prelude::*;
 
 use crate::arrow::{Batches, Schema};
@@ -15,7 +15,7 @@ use crate::fault::{self, Class, Fault};
 /// Returns a time as nanoseconds since 1970; the syntax is that of `fluxline export --since`.
 #[pyfunction]
 pub fn parse_time(text: &str) -> PyResult<u64> {
-    Ok(fluxline_daq::record::typed::parse_time(text).map_err(Fault::input)?.as_ns())
+    Ok(fluxline_export::typed::parse_time(text).map_err(Fault::input)?.as_ns())
 }
 
 /// A run folder; `fluxline.Run` is the class for users.

@@ -136,6 +136,7 @@ impl Gathering {
 
     /// Returns the batch, and uses the memory of `spare` for the next one.
     pub(super) fn take(&mut self, mut spare: EventBatch) -> EventBatch {
+        debug_assert!(self.is_sound(u32::MAX), "rows, bytes and texts of a batch fit each other");
         spare.clear();
         self.begun = None;
         core::mem::replace(&mut self.batch, spare)

@@ -171,14 +171,12 @@ impl ClosedEvents {
         self.sets.get(index * self.words + word).is_some_and(|set| set >> bit & 1 == 1)
     }
 
-    /// Notes that `source` has its whole fragment in event `number`.
+    /// Notes that `source` has its whole fragment in event `number`, if it is still remembered.
     pub(super) fn add(&mut self, number: u32, source: u32) {
         let (word, bit) = (source as usize / 64, source % 64);
         self.widen(word + 1);
         let Some(index) = self.index(number) else { return };
-        if let Some(set) = self.sets.get_mut(index * self.words + word) {
-            *set |= 1 << bit;
-        }
+        self.sets[index * self.words + word] |= 1 << bit;
     }
 
     fn index(&self, number: u32) -> Option<usize> {
@@ -217,7 +215,9 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default()
+        })]
         #[test]
         fn sets_agree_with_a_map_of_sets(
             steps in prop::collection::vec((0_u64..40, 0_u32..300, any::<bool>()), 0..200),

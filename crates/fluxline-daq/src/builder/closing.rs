@@ -160,7 +160,7 @@ impl Builder {
     /// Marks a source as dead: it missed too many events in a row for chance.
     fn bury(&mut self, source: u32) {
         self.members.set_state(source, SourceState::Dead);
-        let Some(member) = self.members.get(source) else { return };
+        let member = self.members.get(source).expect("a source that missed events is a member");
         let key = self.anchor.key(member.newest().unwrap_or_default().ordinal);
         self.watch.reports.say(Report::Silent { source: member.label.clone(), key });
     }

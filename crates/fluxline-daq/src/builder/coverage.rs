@@ -225,7 +225,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default()
+        })]
         #[test]
         fn byte_ranges_agree_with_a_list_of_flags(
             parts in prop::collection::vec((0_u64..120, 0_u32..30), 0..40),

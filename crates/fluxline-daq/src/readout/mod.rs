@@ -422,7 +422,8 @@ impl Source {
         fate: HeldFate,
         deliver: &mut impl FnMut(&Accepted, &Datagram<'_>, &Parsed),
     ) {
-        let Some(held) = self.lines[line].held.take() else { return };
+        let held = self.lines[line].held.take();
+        let held = held.expect("the tracker decides about a packet that is held");
         match fate {
             HeldFate::Late => self.counters.late += 1,
             HeldFate::Restart { sequence } => {

@@ -75,7 +75,8 @@ pub enum FolderError {
 
 impl FolderError {
     /// Returns the error for what the operating system reported about `path`.
-    pub(super) fn explain(path: &Path, reason: io::Error) -> FolderError {
+    #[must_use]
+    pub fn explain(path: &Path, reason: io::Error) -> FolderError {
         let path = path.to_path_buf();
         match reason.kind() {
             io::ErrorKind::AlreadyExists => FolderError::Exists(path),

@@ -8,12 +8,11 @@
 //!
 //! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back, [`mod@join`]
 //! puts late fragments into their events, [`mod@recover`] mends a run that did not end,
-//! [`integrity`] compares the files with `run.json`, [`typed`] decodes packets into Arrow tables,
-//! [`mod@export`] converts a run for other tools.
+//! [`integrity`] compares the files with `run.json`. `fluxline-export` decodes packets and converts
+//! runs for other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod columns;
-pub mod export;
 mod file;
 pub mod folder;
 mod folder_error;
@@ -28,14 +27,9 @@ mod scan;
 pub mod schema;
 mod storage;
 mod stream;
-pub mod typed;
 mod ways;
 pub mod writer;
 
-pub use export::{
-    Existing, ExportConfig, ExportError, ExportFormat, ExportJob, ExportReport, ExportedTable,
-    RawBytes, RowsOf, export,
-};
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use integrity::{Integrity, RunEnd};

@@ -74,14 +74,20 @@ pub(super) const BUFFERS: usize = 40;
 pub(super) const EVENT_NODES: usize = 10;
 
 /// Indexes of an event's columns.
-pub(super) mod event_column {
+pub mod event_column {
+    /// Its key.
     pub const KEY: usize = 0;
+    /// The generation of its key.
     pub const GENERATION: usize = 1;
+    /// Its source, if it has only one.
     pub const SOURCE: usize = 2;
+    /// Its status.
     pub const STATUS: usize = 3;
+    /// The text on its missing packets.
     pub const MISSING: usize = 4;
     /// First, last and built time.
     pub const TIMES: [usize; 3] = [5, 6, 7];
+    /// Its packets, a list.
     pub const PACKETS: usize = 8;
 }
 

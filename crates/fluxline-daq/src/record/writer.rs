@@ -389,7 +389,7 @@ impl<S: Storage> Recorder<S> {
         if self.file.is_none() {
             self.begin_file()?;
         }
-        let Some(file) = &mut self.file else { return Err(WriteFault::Finished) };
+        let file = self.file.as_mut().expect("a file was begun for the batch");
         let parts = &mut [
             IoSlice::new(self.messages.head()),
             IoSlice::new(&self.columns.bytes),

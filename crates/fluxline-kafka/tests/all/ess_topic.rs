@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fluxline_daq::experiment::SinkSchema;
-use fluxline_daq::record::{ExportConfig, ExportFormat, export};
+use fluxline_export::{ExportConfig, ExportFormat, export};
 use fluxline_kafka::ship::{ShipConfig, ship};
 
 use crate::support::broker::Broker;

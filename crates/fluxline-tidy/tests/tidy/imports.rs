@@ -14,6 +14,7 @@ const CLEAN: &[&str] = &[
     "fluxline-core",
     "fluxline-daq",
     "fluxline-doctor",
+    "fluxline-export",
     "fluxline-kafka",
     "fluxline-packet",
     "fluxline-python",

@@ -5,9 +5,10 @@ mod parallel;
 
 use std::path::Path;
 
-use fluxline_daq::record::typed::Selection;
-use fluxline_daq::record::{
-    Existing, ExportConfig, ExportFormat, ExportJob, ExportReport, Join, RawBytes, RowsOf,
+use fluxline_daq::record::Join;
+use fluxline_export::typed::Selection;
+use fluxline_export::{
+    Existing, ExportConfig, ExportFormat, ExportJob, ExportReport, RawBytes, RowsOf,
 };
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, mpsc};
 
-use fluxline_daq::record::export::{EncodedGroup, Group};
-use fluxline_daq::record::{ExportError, ExportJob, ExportReport};
+use fluxline_export::{EncodedGroup, Group};
+use fluxline_export::{ExportError, ExportJob, ExportReport};
 
 use crate::progress;
 

@@ -8,10 +8,10 @@ use arrow_array::types::{Int16Type, Int32Type, UInt16Type, UInt32Type, UInt64Typ
 use arrow_schema::DataType;
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, PacketRow};
-use fluxline_daq::record::typed::{Selection, TableKind, TypedError, TypedRun};
 use fluxline_daq::record::{Join, RunFolder};
+use fluxline_export::typed::{Selection, TableKind, TypedError, TypedRun};
 
-use super::samples::{begin_run_of_boards, complete_event};
+use crate::boards::{begin_run_of_boards, complete_event};
 
 /// A header with a field called `time`, a list, an optional word, and records of 4 bytes.
 pub const FORMAT: &str = r#"

@@ -15,8 +15,8 @@ use super::rows::{DATA, PacketRows};
 use super::selection::{RowFilter, Selection, WantedRows};
 use super::sources::Sources;
 use super::{TableKind, TypedRun, common};
-use crate::record::join::JoinedReader;
-use crate::record::reader::{ReadReport, RecordedBatch};
+use fluxline_daq::record::join::JoinedReader;
+use fluxline_daq::record::reader::{ReadReport, RecordedBatch};
 
 /// A table of a run, batch by batch. Memory: one recorded batch and about as much decoded.
 pub struct TypedBatches {

@@ -10,14 +10,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, UInt16Type};
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, PacketRow};
-use fluxline_daq::record::{
-    Existing, ExportConfig, ExportError, ExportFormat, ExportJob, RawBytes, RowsOf, RunFolder,
-    export,
+use fluxline_daq::record::RunFolder;
+use fluxline_export::{
+    Existing, ExportConfig, ExportError, ExportFormat, ExportJob, RawBytes, RowsOf, export,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::samples::{begin_run_of_boards, complete_event, files_of, record, small_batches};
-use super::typed::arrays_run;
+use crate::boards::{begin_run_of_boards, complete_event};
+use crate::samples::{files_of, record, small_batches};
+use crate::typed::arrays_run;
 
 /// A header of 8 bytes, an optional word, records of 4 bytes.
 const FORMAT: &str = r#"

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fluxline_daq::record::integrity::Held;
-use fluxline_daq::record::{
-    ExportConfig, ExportFormat, Integrity, RunEnd, RunFolder, SourceLine, export, recover,
-};
+use fluxline_daq::record::{Integrity, RunEnd, RunFolder, SourceLine, recover};
+use fluxline_export::{ExportConfig, ExportFormat, export};
 use serde_json::json;
 
-use super::samples::{copy_run, event_files, files_of, read_all, record, small_batches};
+use crate::samples::{copy_run, event_files, files_of, read_all, record, small_batches};
 
 /// A run of six batches in several files, with all that belongs to it.
 fn finished_run(dir: &Path) -> PathBuf {

@@ -3,7 +3,9 @@
 //! Records a run of each of three kinds of packets, then exports it in turns with a copy in memory
 //! and a plain write of the same number of bytes to the same directory; medians are printed.
 //!
-//! `cargo run --release -p fluxline-daq --example export_rate -- [DIRECTORY] [MEBIBYTES] [FORMAT]`
+//! ```sh
+//! cargo run --release -p fluxline-export --example export_rate -- [DIRECTORY] [MEBIBYTES] [FORMAT]
+//! ```
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -18,9 +20,8 @@ use std::time::Instant;
 
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
-use fluxline_daq::record::{
-    Existing, ExportConfig, ExportFormat, Recorder, RecorderConfig, RunFolder, SourceLine, export,
-};
+use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine};
+use fluxline_export::{Existing, ExportConfig, ExportFormat, export};
 use fluxline_packet::shipped;
 use median::median;
 

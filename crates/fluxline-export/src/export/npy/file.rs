@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::export::table::part_name;
+use crate::export::table::part_name;
 
 const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
 /// Bytes before the dictionary: the magic and its length.

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::encode::DecodeCounts;
 use super::{ExportConfig, ExportError};
-use crate::record::folder::{FolderError, RunFolder};
-use crate::record::typed::plan::TablePlan;
+use crate::typed::plan::TablePlan;
+use fluxline_daq::record::folder::{FolderError, RunFolder};
 
 /// The file's name in the folder of an export.
 pub(super) const JOURNAL_FILE: &str = "export.json";
@@ -95,7 +95,7 @@ impl Journal {
 /// Returns the columns of the tables with their metadata.
 pub(super) fn schemas<'a>(plans: impl Iterator<Item = &'a TablePlan>) -> Value {
     let table = |plan: &TablePlan| {
-        let column = |column: &crate::record::typed::plan::PlannedColumn| {
+        let column = |column: &crate::typed::plan::PlannedColumn| {
             let field = &column.field;
             let metadata: BTreeMap<_, _> = field.metadata().iter().collect();
             json!({ "name": field.name(), "type": field.data_type().to_string(),

@@ -341,7 +341,9 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default()
+        })]
         #[test]
         fn any_texts_come_back(texts in proptest::collection::vec("[a,\"\n\r é]{0,6}", 1..20)) {
             let texts: ArrayRef = Arc::new(StringArray::from(texts));

@@ -9,8 +9,8 @@ use arrow_array::{
 
 use super::common::CommonRow;
 use super::sources::Sources;
-use crate::record::reader::RecordedBatch;
-use crate::record::schema::event_column;
+use fluxline_daq::record::reader::RecordedBatch;
+use fluxline_daq::record::schema::event_column;
 
 /// The index of the packets' bytes among a packet's columns.
 pub(crate) const DATA: usize = 8;

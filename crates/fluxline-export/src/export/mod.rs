@@ -18,11 +18,11 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use super::folder::FolderError;
-use super::integrity::Integrity;
-use super::join::{Join, JoinReport};
-use super::reader::{ReadError, ReadReport};
-use super::typed::{Selection, TypedError};
+use crate::typed::{Selection, TypedError};
+use fluxline_daq::record::folder::FolderError;
+use fluxline_daq::record::integrity::Integrity;
+use fluxline_daq::record::join::{Join, JoinReport};
+use fluxline_daq::record::reader::{ReadError, ReadReport};
 
 pub use encode::{EncodedGroup, Encoder, Group};
 pub use job::ExportJob;

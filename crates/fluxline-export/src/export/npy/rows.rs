@@ -20,8 +20,8 @@ const STATUS_BYTES: usize = 13;
 
 const _: () = {
     let mut at = 0;
-    while at < crate::event::EventStatus::ALL.len() {
-        assert!(crate::event::EventStatus::ALL[at].as_str().len() <= STATUS_BYTES);
+    while at < fluxline_daq::event::EventStatus::ALL.len() {
+        assert!(fluxline_daq::event::EventStatus::ALL[at].as_str().len() <= STATUS_BYTES);
         at += 1;
     }
 };

@@ -20,8 +20,8 @@ use super::metadata::{KEY_ALLOWED, KEY_COMMON, KEY_EPOCH, KEY_HELP, KEY_ROLE, KE
 use super::metadata::{Label, Part, allowed, epoch, roles};
 use super::names::Names;
 use super::sources::Sources;
-use crate::record::folder::RunFolder;
-use crate::record::schema::{KEY_RUN, event_fields, packet_fields};
+use fluxline_daq::record::folder::RunFolder;
+use fluxline_daq::record::schema::{KEY_RUN, event_fields, packet_fields};
 
 /// Columns of an event before its packets.
 pub(crate) const EVENT_COLUMNS: usize = 8;

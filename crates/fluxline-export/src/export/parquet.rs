@@ -17,7 +17,7 @@ use ::parquet::schema::types::ColumnPath;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
 
-use crate::record::typed::plan::TablePlan;
+use crate::typed::plan::TablePlan;
 
 /// Bytes of a page before its compression: few pages, and a reader's buffers stay small.
 const PAGE_BYTES: usize = 1 << 20;

@@ -14,7 +14,7 @@ use super::csv;
 use super::encode::{Encoded, EncodedTable};
 use super::npy::NpyWriter;
 use super::{ExportError, ExportFormat, parquet};
-use crate::record::folder::FolderError;
+use fluxline_daq::record::folder::FolderError;
 
 /// Bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 20;

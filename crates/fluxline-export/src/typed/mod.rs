@@ -10,7 +10,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use fluxline_daq::record::Join;
-//! use fluxline_daq::record::typed::{Selection, TypedRun};
+//! use fluxline_export::typed::{Selection, TypedRun};
 //!
 //! let run = TypedRun::open("runs/0042".as_ref(), Join::Late)?;
 //! for table in run.tables() {
@@ -53,9 +53,9 @@ pub use metadata::{
 pub use selection::Selection;
 pub use utc::parse_time;
 
-use super::folder::{RunFolder, SourceLine};
-use super::join::Join;
-use super::reader::ReadError;
+use fluxline_daq::record::folder::{RunFolder, SourceLine};
+use fluxline_daq::record::join::Join;
+use fluxline_daq::record::reader::ReadError;
 use plan::TablePlan;
 use sources::Sources;
 

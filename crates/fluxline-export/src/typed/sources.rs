@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, StringArray};
 use fluxline_packet::Description;
 use fluxline_packet::layout::PacketType;
 
-use crate::record::folder::{FolderError, RunFolder, SourceLine};
+use fluxline_daq::record::folder::{FolderError, RunFolder, SourceLine};
 
 /// A source whose packets can be decoded.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 """pyarrow and numpy read a run and its exports as they are.
 
 Usage: test_pyarrow.py FOLDER RUN
-FOLDER has the run runs/0000 of tests/record/export.rs and its exports parquet/, arrow/ and npy/;
+FOLDER has the run runs/0000 of tests/all/export.rs and its exports parquet/, arrow/ and npy/;
 RUN is a run of several files. Exits with a traceback when a number is not what was recorded.
 """
 

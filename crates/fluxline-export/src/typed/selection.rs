@@ -12,8 +12,8 @@ use fluxline_core::Moment;
 use super::error::TypedError;
 use super::plan::TablePlan;
 use super::sources::Sources;
-use crate::record::reader::RecordedBatch;
-use crate::record::schema::event_column;
+use fluxline_daq::record::reader::RecordedBatch;
+use fluxline_daq::record::schema::event_column;
 
 /// The choice of columns and rows of a table; the default chooses all.
 ///

@@ -10,12 +10,12 @@ use super::journal::{JOURNAL_FILE, Journal, Part, PartTable, identity, schemas};
 use super::layout;
 use super::table::TableFile;
 use super::{Existing, ExportConfig, ExportError, ExportReport, ExportedTable};
-use crate::record::folder::{FolderError, RunFolder};
-use crate::record::integrity::{Integrity, RunEnd};
-use crate::record::join::JoinedReader;
-use crate::record::typed::plan::{EVENTS, PACKETS, TablePlan};
-use crate::record::typed::selection::RowFilter;
-use crate::record::typed::{TableKind, TypedRun};
+use crate::typed::plan::{EVENTS, PACKETS, TablePlan};
+use crate::typed::selection::RowFilter;
+use crate::typed::{TableKind, TypedRun};
+use fluxline_daq::record::folder::{FolderError, RunFolder};
+use fluxline_daq::record::integrity::{Integrity, RunEnd};
+use fluxline_daq::record::join::JoinedReader;
 
 /// Bytes of packets in a group.
 const GROUP_BYTES: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 
 use fluxline_packet::nearest;
 
-use crate::record::reader::ReadError;
+use fluxline_daq::record::reader::ReadError;
 
 /// Most names in a sentence.
 const NAMES_SHOWN_MAX: usize = 12;

@@ -14,14 +14,14 @@ use arrow_select::filter::filter_record_batch;
 use super::csv;
 use super::parquet::ParquetEncoder;
 use super::{ExportConfig, ExportError, ExportFormat, RawBytes};
-use crate::record::reader::RecordedBatch;
-use crate::record::typed::batches::{chosen, event_rows, packet_rows};
-use crate::record::typed::decoder::{Decoded, TableDecoder};
-use crate::record::typed::plan::TablePlan;
-use crate::record::typed::rows::PacketRows;
-use crate::record::typed::selection::RowFilter;
-use crate::record::typed::sources::Sources;
-use crate::record::typed::{TableKind, TypedError};
+use crate::typed::batches::{chosen, event_rows, packet_rows};
+use crate::typed::decoder::{Decoded, TableDecoder};
+use crate::typed::plan::TablePlan;
+use crate::typed::rows::PacketRows;
+use crate::typed::selection::RowFilter;
+use crate::typed::sources::Sources;
+use crate::typed::{TableKind, TypedError};
+use fluxline_daq::record::reader::RecordedBatch;
 
 /// Recorded batches that are encoded together.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{ExportConfig, RowsOf};
-use crate::record::typed::plan::{Origin, TablePlan};
-use crate::record::typed::{TableKind, TypedError, TypedRun};
+use crate::typed::plan::{Origin, TablePlan};
+use crate::typed::{TableKind, TypedError, TypedRun};
 
 /// Returns the tables that an export writes, with the columns that it wants.
 ///

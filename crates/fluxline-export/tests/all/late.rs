@@ -10,16 +10,14 @@ use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::{BatchFate, Ledger};
 use fluxline_daq::readout::sequence::SequenceRule;
 use fluxline_daq::readout::{FormatRules, PacketRule, Readout, ReadoutLimits};
-use fluxline_daq::record::{
-    ExportConfig, ExportFormat, Join, JoinReport, JoinedReader, Recorder, RunFolder, SourceLine,
-    export,
-};
+use fluxline_daq::record::{Join, JoinReport, JoinedReader, Recorder, RunFolder, SourceLine};
+use fluxline_export::{ExportConfig, ExportFormat, export};
 use fluxline_packet::{Parsed, Part, SourceKey};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 use serde_json::json;
 
-use super::samples::files_of;
+use crate::samples::files_of;
 
 const MS: u64 = 1_000_000;
 
