@@ -43,7 +43,7 @@ pub fn start_with(scratch: &Path, roce: &str, more: &[&str]) -> (Running, Socket
 /// The arguments of a run whose frames are waited for.
 pub const WATCHED: [&str; 2] = ["--serve", "127.0.0.1:0"];
 
-/// Waits until a run that was started as [`WATCHED`] has counted so many frames.
+/// Waits until a run that was started as [`WATCHED`] has counted this number of frames.
 pub fn wait_for_frames(scratch: &Path, count: u64) {
     let run = scratch.join("run");
     let began = Instant::now();

@@ -152,7 +152,11 @@ fn mistakes_in_a_file_are_shown_with_their_line_and_the_nearest_name() {
             "[3, 2]",
             "test.toml:17:13: 3 to 2 is not a range; write the least number first",
         ),
-        ("[2, 3.0]", "[3]", "test.toml:17:13: `published`"),
+        (
+            "[2, 3.0]",
+            "[3]",
+            "test.toml:17:13: invalid length 1, expected a number, or the least and",
+        ),
         ("[2, 3.0]", "\"3\"", "a number, or the least and the most in brackets"),
         ("\"shape\"", "\"range\"", "test.toml:19:6: the fact `range` is there twice; rename one"),
         ("\"assumed\"", "\"guessed\"", "\"guessed\" is not known; write \"published\""),
