@@ -92,7 +92,9 @@ pub fn run<E>(
             scope.spawn(move || {
                 let opened = Sender::open(plan, index);
                 // Also when it failed: the others wait.
-                gates.iter().for_each(|gate| drop(gate.wait()));
+                for gate in gates {
+                    gate.wait();
+                }
                 opened?.send()
             })
         };

@@ -222,7 +222,8 @@ fn checkpoint_that_cannot_be_used_costs_no_event() {
     let seed = test_seed!(74);
     let older = format!("it has layout {}, and this program reads layout {VERSION}", VERSION + 1);
     // The spoilt checkpoints (of two, the newest first), and the reason in the note.
-    let spoils: [(usize, fn(&mut Vec<u8>), &str); 5] = [
+    type Spoil = fn(&mut Vec<u8>);
+    let spoils: [(usize, Spoil, &str); 5] = [
         (0, |_| {}, ""),
         (1, |bytes| bytes[60] ^= 4, "it is damaged"),
         (2, |bytes| bytes.truncate(bytes.len() / 2), "it is damaged"),

@@ -2,14 +2,14 @@
 //! network has.
 
 #[path = "../../examples/token_bus.rs"]
-mod token_bus;
+mod example;
 
 use crate::support::pairs::{pair_of, put, put_during_a_fault};
+use example::{cluster, point};
 use fluxline_conformance::conformance;
 use fluxline_conformance::{Joined, Side};
 use fluxline_core::fabric::{Completion, Status, Target};
 use fluxline_sim::core::fault::Fault;
-use token_bus::{cluster, point};
 
 conformance!(on_a_token_bus, pair_of(&cluster(3, &[])));
 
