@@ -1,5 +1,7 @@
 //! Boards that send packets, the events of one process, and the truth about both.
 
+#![cfg_attr(not(feature = "client"), allow(dead_code))]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_core::random::Draw;
