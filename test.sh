@@ -71,7 +71,7 @@ tools/run_tests.py --all -- "${flags[@]}"
 say "the Python package: its wheel, its tests"
 tools/python/test.sh --quiet
 say "the live page in a browser"
-FLUXLINE=target/debug/fluxline tools/page/test.sh
+FLUXLINE="$PWD/target/debug/fluxline" tools/page/test.sh
 say "Linux's software RDMA device as a peer, in a virtual machine"
 tools/rxe/test.sh
 say "rings, channels, slots and bells in every order of their steps (loom)"

@@ -22,10 +22,6 @@ use crate::support::cluster::Files;
 use crate::support::runs::{record, to_topic};
 use crate::support::world::{MS, RUN, Weather, config, datagram, packets, readout, sets_of};
 
-#[path = "../../examples/filter_function.rs"]
-#[allow(dead_code, reason = "the example has a main function")]
-mod example;
-
 /// Longest wait for anything; a busy machine is slow.
 const WITHIN: Duration = Duration::from_secs(240);
 
@@ -171,17 +167,4 @@ fn topics_made_by_hand_with_other_options_are_refused_with_the_remedy() {
     assert!(!made.is_empty());
     let (partitions, made) = topics::prepare(&settings, &cluster).expect("they fit");
     assert_eq!((partitions, made.len()), (1, 0), "{made:?}");
-}
-
-#[test]
-#[ignore = "all: a broker"]
-fn function_of_a_program_decides_on_each_event() {
-    let broker = Broker::shared();
-    let folder = tempfile::tempdir().expect("a folder");
-    let counts = example::run(&broker.address, "function", folder.path(), "even keys, 1")
-        .expect("the run ends");
-    assert_eq!(counts.events_kept, example::PACKETS / 2);
-    assert_eq!(counts.events_filtered, example::PACKETS / 2);
-    assert_eq!(counts.filtered, 4 * example::PACKETS / 2);
-    assert_eq!(counts.events, example::PACKETS / 2);
 }
