@@ -69,7 +69,7 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     low + (high - low) * position.fract()
 }
 
-/// Returns the value that a share of the samples does not exceed; `None`: there is no sample.
+/// Returns the value that a share of the samples does not exceed; `None` without samples.
 #[must_use]
 pub fn percentile(samples: &[f64], part: f64) -> Option<f64> {
     let sorted = sorted(samples);

@@ -1,6 +1,6 @@
 //! Inspection of packets between the card and the socket: rules, connection tracking.
 //!
-//! Whether a rule drops a datagram may depend on its sender, a rate, a map or another chain. So
+//! A rule may drop a datagram by its sender, a rate, a map or another chain. So
 //! rules are counted and not evaluated: the advice is the kernel's own trace, which names the rule
 //! that each real datagram meets.
 
