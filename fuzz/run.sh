@@ -22,6 +22,7 @@ for target in "${targets[@]}"; do
   case "$target" in
     description_file) seeds=formats dictionary=(-dict=fuzz/description.dict) length=16384 ;;
     run_file | report_file) length=16384 ;;
+    run_folder) length=33 ;;
     roce_packet) length=256 ;;
     endpoint_frames) length=2048 ;;
     shm_nodes) length=1200 ;;

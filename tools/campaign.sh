@@ -5,6 +5,7 @@
 #
 #   storms      builders, readouts and brokers of a cluster die at random (needs Java)
 #   seeds       the random tests of all crates, each round from another seed
+#   lives       random lives of boards against a join that knows everything
 #   intervals   how often the simulator's confidence intervals contain the truth
 #   loaded      the quick tests again and again beside four busy loops
 #   fuzz        every fuzz target in turn (needs a nightly toolchain and cargo-fuzz)
@@ -66,8 +67,16 @@ seeds)
     --only daq_tests,sim_tests,core_tests,links_tests,packet_tests,kafka_tests,hostile_tests,fluxline_daq,fluxline_sim,fluxline_core \
     -- --workspace --locked
   ;;
+lives)
+  # 1,000 lives take about 6 s.
+  lives() {
+    FLUXLINE_RANDOM_FIRST=$SEED FLUXLINE_RANDOM_RUNS=5000 cargo test --workspace --locked --lib -- \
+      --include-ignored --nocapture lives_of_boards_agree
+  }
+  rounds attempt lives
+  ;;
 intervals)
-  export COUNT=$((20 * minutes)) SEED=1
+  export COUNT="${COUNT:-$((20 * minutes))}" SEED="${SEED:-1}"
   attempt cargo test --release --workspace --locked --test sim_campaigns -- --nocapture
   ;;
 loaded)

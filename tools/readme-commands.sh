@@ -3,7 +3,7 @@
 # per block, in a folder that holds what a fresh clone holds. Blocks marked `python run` run too
 # where their modules are installed. A block marked `text shown` must be what the block above it
 # printed: digits and spaces may differ, `…` stands for lines that are left out, and at the end of a
-# line for its rest. `fluxline` is the program that `cargo build --release` makes.
+# line for its rest. In a block marked `text exactly`, digits must be the same too. `fluxline` is the program that `cargo build --release` makes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
@@ -23,16 +23,17 @@ python="${FLUXLINE_PYTHON:-$root/target/venv/bin/python}"
 # The blocks of a page, one file each, named by their order and kind.
 cut_out() {
   awk -v out="$2" '
-    /^```(sh run|python run|text shown)$/ {
-      kind = substr($1, 4); file = sprintf("%s/%03d.%s", out, ++n, kind); inside = 1; next }
+    /^```(sh run|python run|text shown|text exactly)$/ {
+      kind = $2 == "exactly" ? $2 : substr($1, 4); file = sprintf("%s/%03d.%s", out, ++n, kind); inside = 1; next }
     /^```/ { inside = 0 }
     inside { print > file }' "$1"
 }
 
-# Whether each line of the first file comes, in this order, in the second.
+# Whether each line of the first file comes, in this order, in the second; digits may differ by a
+# third argument of 1.
 is_shown_in() {
-  awk '
-    function plain(line) { gsub(/[0-9]+/, "0", line); gsub(/ +/, " ", line); sub(/ $/, "", line); return line }
+  awk -v differ="$3" '
+    function plain(line) { if (differ) gsub(/[0-9]+/, "0", line); gsub(/ +/, " ", line); sub(/ $/, "", line); return line }
     NR == FNR { if ($0 != "" && $0 != "…") wanted[++count] = plain($0); next }
     at < count {
       line = plain($0); want = wanted[at + 1]
@@ -55,7 +56,8 @@ for page in README.md docs/tutorial/*.md; do
     [ -f "$block" ] || continue
     echo "--- $page"
     case "$block" in
-    *.text) is_shown_in "$block" "$printed" || fail ;;
+    *.text) is_shown_in "$block" "$printed" 1 || fail ;;
+    *.exactly) is_shown_in "$block" "$printed" 0 || fail ;;
     *.python)
       if ! grep '^import' "$block" | "$python" - 2>/dev/null; then
         echo "skipped, a module is missing: $(grep '^import' "$block")"

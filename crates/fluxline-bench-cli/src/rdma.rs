@@ -17,7 +17,7 @@ use crate::{inform, say};
 
 /// Runs a command of `fluxline rdma`.
 pub fn rdma(command: &RdmaCommand, json: bool) -> Result<(), Failure> {
-    let stop = Stop::on_signal();
+    let stop = Stop::on_signal(crate::output::ended_at_once);
     let stop = fluxline_bench::Stop::on(stop.flag());
     let outcome = match command {
         RdmaCommand::Serve(arguments) => serve(arguments, &stop)?,

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { NODES_MAX = 16, ROUNDS = 20, WORDS = 500, PATIENCE_MS = 20000 };
 static const uint64_t KEY = 0x5EED;
@@ -96,23 +95,11 @@ static FluxlineCompletion next(Node *at, FluxlineKind kind, uint64_t bytes) {
 
 // Connects to a node, which may not be there yet, and imports its region.
 static void reach(Node *at, int peer) {
-  // A wait ends at once while a completion is pending, so the tries are not counted but timed.
-  const struct timespec pause = {.tv_nsec = 1000000};
   char name[128];
-  uint64_t bytes, limit_ns, now_ns;
+  uint64_t bytes;
   name_of(urls[peer], name, sizeof name);
-  check(fluxline_now_ns(at->node, &now_ns), "the clock", at);
-  limit_ns = now_ns + PATIENCE_MS * UINT64_C(1000000);
-  FluxlineCode code = FLUXLINE_CODE_REFUSED;
-  while (now_ns < limit_ns && code != FLUXLINE_CODE_DONE) {
-    code = fluxline_connect(at->node, name, FLUXLINE_RELIABLE, 1000, &at->endpoint[peer]);
-    if (code != FLUXLINE_CODE_DONE) {
-      check(fluxline_wait(at->node, 10), "wait", at);
-      nanosleep(&pause, NULL);
-    }
-    check(fluxline_now_ns(at->node, &now_ns), "the clock", at);
-  }
-  check(code, "connect", at);
+  check(fluxline_connect(at->node, name, FLUXLINE_RELIABLE, PATIENCE_MS, &at->endpoint[peer]),
+        "connect", at);
   check(fluxline_import(at->node, at->endpoint[peer], "words", KEY, PATIENCE_MS, &at->remote[peer],
                         &bytes),
         "import", at);

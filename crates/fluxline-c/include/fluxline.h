@@ -389,8 +389,8 @@ enum FluxlineCode fluxline_counter(struct FluxlineNode *node,
                                    const char *counter_name,
                                    uint64_t *value);
 
-// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-// peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
+// Connects to a node and waits until it has accepted; the connection is written to *endpoint. A
+// peer that is not there yet is tried again until timeout_ms have passed. The peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 // reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 enum FluxlineCode fluxline_connect(struct FluxlineNode *node,
                                    const char *peer,
@@ -473,6 +473,15 @@ enum FluxlineCode fluxline_push_stamped(struct FluxlineNode *node,
                                         const void *from,
                                         size_t count);
 
+// Copies a record into the ring and shows it to the receiver at once; waits while the ring has no
+// room. FLUXLINE_CODE_TIMEOUT: it had none for timeout_ms. FLUXLINE_CODE_GONE, for good: the
+// receiver has closed or died.
+enum FluxlineCode fluxline_push_wait(struct FluxlineNode *node,
+                                     uint32_t sender,
+                                     const void *from,
+                                     size_t count,
+                                     uint32_t timeout_ms);
+
 // Shows all records to the receiver; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
 enum FluxlineCode fluxline_publish(struct FluxlineNode *node, uint32_t sender);
 
@@ -485,6 +494,17 @@ enum FluxlineCode fluxline_finish(struct FluxlineNode *node, uint32_t sender, ui
 enum FluxlineCode fluxline_stalled_ns(struct FluxlineNode *node,
                                       uint32_t sender,
                                       uint64_t *stalled_ns);
+
+// Writes to *number as many records as earlier senders have published into the ring: a program
+// that counts its records from 0 pushes from there on, and loses and doubles none.
+// FLUXLINE_CODE_REFUSED: the receiver does not count.
+enum FluxlineCode fluxline_resumes_from(struct FluxlineNode *node,
+                                        uint32_t sender,
+                                        uint64_t *number);
+
+// Writes the number of records of a ring that its receiver's program has taken to *records: for a
+// sender those of its own, as it learns once per quarter of the ring.
+enum FluxlineCode fluxline_delivered(struct FluxlineNode *node, uint32_t ring, uint64_t *records);
 
 // Makes a push ring for at least `slots` records of slot_bytes, under a name and a key that its
 // sender must show; its number is written to *receiver. Processes of one host share its memory,
@@ -506,7 +526,15 @@ enum FluxlineCode fluxline_next(struct FluxlineNode *node,
                                 const void **record,
                                 size_t *count);
 
-// The same with the sender's time stamp, which is written to *at_ns.
+// Waits for the oldest record, and returns it as fluxline_next does. FLUXLINE_CODE_TIMEOUT: none
+// came within timeout_ms.
+enum FluxlineCode fluxline_next_wait(struct FluxlineNode *node,
+                                     uint32_t receiver,
+                                     uint32_t timeout_ms,
+                                     const void **record,
+                                     size_t *count);
+
+// The same as fluxline_next, with the sender's time stamp, which is written to *at_ns.
 enum FluxlineCode fluxline_next_stamped(struct FluxlineNode *node,
                                         uint32_t receiver,
                                         uint64_t *at_ns,

@@ -41,6 +41,15 @@ impl Refused {
         Refused::of(FluxlineCode::Gone, &why)
     }
 
+    pub fn code(&self) -> FluxlineCode {
+        self.code
+    }
+
+    /// Returns the same sentence with another code.
+    pub fn with_code(self, code: FluxlineCode) -> Refused {
+        Refused { code, ..self }
+    }
+
     pub fn timeout(timeout_ms: u32) -> Refused {
         Refused::of(FluxlineCode::Timeout, &format_args!("nothing came within {timeout_ms} ms"))
     }

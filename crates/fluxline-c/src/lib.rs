@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{CString, c_char, c_void};
 
 use fluxline_core::Span;
+use fluxline_core::fabric::push::Rings;
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, RegionId, RemoteId, Rights, Work,
 };
@@ -32,7 +33,6 @@ pub use completion::*;
 use link::Link;
 pub use peers::*;
 pub use post::*;
-use rings::Rings;
 pub use rings::*;
 pub use run::*;
 pub use work::*;
@@ -310,16 +310,7 @@ impl FluxlineNode {
     /// Returns the next completion of the link that is not a push ring's.
     fn poll_link(&mut self) -> Option<Completion> {
         let FluxlineNode { link, rings, .. } = self;
-        let now = link.fabric().now();
-        rings.turn(link.fabric(), now);
-        while let Some(what) = link.fabric().poll(now) {
-            let what = rings.hear(what);
-            rings.turn(link.fabric(), now);
-            if what.is_some() {
-                return what;
-            }
-        }
-        None
+        rings.poll(link.fabric())
     }
 
     /// Drives the link and the rings; completions of others are kept for `fluxline_poll`.

@@ -23,8 +23,8 @@ impl Link {
             fluxline_sim::register();
             return fluxline::open(url).map(Link::Other).map_err(not_opened);
         }
-        let (group, name) = fluxline::shm_names(url).map_err(Refused::argument)?;
-        let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
+        let (group, name, users) = fluxline::shm_url(url).map_err(Refused::argument)?;
+        let config = ShmConfig { spin: SPIN, users, ..ShmConfig::default() };
         let shm = Shm::open(&group, &name, config).map_err(Refused::host)?;
         Ok(Link::Shm(Box::new(shm)))
     }
@@ -59,6 +59,7 @@ fn not_opened(error: fluxline::OpenError) -> Refused {
     match error {
         fluxline::OpenError::Link { .. }
         | fluxline::OpenError::Address { .. }
+        | fluxline::OpenError::Unknown { .. }
         | fluxline::OpenError::Threads { .. }
         | fluxline::OpenError::Registered(_) => Refused::argument(error),
         error => Refused::host(error),

@@ -2,20 +2,23 @@
 
 use std::ffi::{CString, c_char, c_void};
 
-use fluxline_core::fabric::{
-    Completion, EndpointId, ImportError, Key, Reliability, RemoteId, Status,
-};
+use fluxline_core::Span;
+use fluxline_core::fabric::connect::{Connector, NoConnection};
+use fluxline_core::fabric::{Completion, EndpointId, ImportError, Key, Reliability, RemoteId};
 
 use crate::border::{self, Out, Refused, guard, handle, name, text};
 use crate::{FluxlineCode, FluxlineNode};
+
+/// The longest sleep while a peer is to be tried again.
+const CONNECT_PAUSE: Span = Span::from_ms(1);
 
 /// Connections: work is done once and in order, or the connection breaks.
 pub const FLUXLINE_RELIABLE: u32 = 0;
 /// Connections: loss is counted, and nothing is repeated.
 pub const FLUXLINE_UNRELIABLE: u32 = 1;
 
-/// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-/// peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
+/// Connects to a node and waits until it has accepted; the connection is written to *endpoint. A
+/// peer that is not there yet is tried again until timeout_ms have passed. The peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 /// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_connect(
@@ -26,19 +29,11 @@ pub unsafe extern "C" fn fluxline_connect(
     endpoint: *mut u32,
 ) -> FluxlineCode {
     guard(|| {
-        let (endpoint, node) = (Out::new(endpoint)?, handle(node)?);
-        let endpoint_id = node.connect(text(peer)?, reliability)?;
-        let status = node.wait(timeout_ms, |what| match *what {
-            Completion::Connected { endpoint, .. } if endpoint == endpoint_id => Some(Status::Done),
-            Completion::Broken { endpoint, status } if endpoint == endpoint_id => Some(status),
-            _ => None,
-        });
-        if status.is_err() {
-            node.forget(endpoint_id);
-        }
-        border::done(status?)?;
-        node.peers.insert(endpoint_id, name_of_c(text(peer)?));
-        endpoint.put(endpoint_id.0);
+        let (place, node) = (Out::new(endpoint)?, handle(node)?);
+        let peer = text(peer)?;
+        let endpoint = node.connect_wait(peer, reliability_of(reliability)?, timeout_ms)?;
+        node.peers.insert(endpoint, name_of_c(peer));
+        place.put(endpoint.0);
         Ok(())
     })
 }
@@ -95,7 +90,9 @@ pub unsafe extern "C" fn fluxline_begin_connect(
 ) -> FluxlineCode {
     guard(|| {
         let (endpoint, node) = (Out::new(endpoint)?, handle(node)?);
-        endpoint.put(node.connect(text(peer)?, reliability)?.0);
+        let reliability = reliability_of(reliability)?;
+        let begun = node.fabric().connect(text(peer)?, reliability).map_err(Refused::host)?;
+        endpoint.put(begun.0);
         Ok(())
     })
 }
@@ -150,22 +147,47 @@ pub unsafe extern "C" fn fluxline_window(
     })
 }
 
+fn reliability_of(number: u32) -> Result<Reliability, Refused> {
+    match number {
+        FLUXLINE_RELIABLE => Ok(Reliability::Reliable),
+        FLUXLINE_UNRELIABLE => Ok(Reliability::Unreliable),
+        other => Err(Refused::argument(format_args!(
+            "reliability {other} is not FLUXLINE_RELIABLE or _UNRELIABLE"
+        ))),
+    }
+}
+
 fn name_of_c(peer: &str) -> CString {
     CString::new(peer).unwrap_or_default()
 }
 
 impl FluxlineNode {
-    fn connect(&mut self, peer: &str, reliability: u32) -> Result<EndpointId, Refused> {
-        let reliability = match reliability {
-            FLUXLINE_RELIABLE => Reliability::Reliable,
-            FLUXLINE_UNRELIABLE => Reliability::Unreliable,
-            other => {
-                let what =
-                    format_args!("reliability {other} is not FLUXLINE_RELIABLE or _UNRELIABLE");
-                return Err(Refused::argument(what));
+    /// Connects to a peer that may come later.
+    fn connect_wait(
+        &mut self,
+        peer: &str,
+        reliability: Reliability,
+        timeout_ms: u32,
+    ) -> Result<EndpointId, Refused> {
+        let until = self.fabric().now() + Span::from_ms(timeout_ms.into());
+        let mut connector = Connector::new(peer, reliability, until);
+        loop {
+            self.drive();
+            for what in std::mem::take(&mut self.kept) {
+                self.kept.extend(connector.handle(what));
             }
-        };
-        self.fabric().connect(peer, reliability).map_err(Refused::host)
+            match connector.progress(self.fabric()) {
+                Ok(Some(endpoint)) => return Ok(endpoint),
+                Ok(None) => {
+                    let soon = self.fabric().now() + CONNECT_PAUSE;
+                    self.fabric().wait(until.min(soon));
+                }
+                Err(late @ NoConnection::Late { .. }) => {
+                    return Err(Refused::of(FluxlineCode::Timeout, &late));
+                }
+                Err(refused) => return Err(Refused::host(refused)),
+            }
+        }
     }
 
     fn import(
@@ -196,19 +218,5 @@ impl FluxlineNode {
             _ => {}
         }
         true
-    }
-
-    /// Ends a connection whose set-up took too long; `fluxline_poll` does not report it.
-    fn forget(&mut self, endpoint: EndpointId) {
-        if self.fabric().disconnect(endpoint).is_err() {
-            return; // it is over already
-        }
-        while let Some(what) = self.poll_link() {
-            match what {
-                Completion::Broken { endpoint: of, .. } if of == endpoint => return,
-                Completion::Connected { endpoint: of, .. } if of == endpoint => {}
-                what => self.kept.push_back(what),
-            }
-        }
     }
 }

@@ -1,13 +1,12 @@
 //! Push rings on every link: records from one sender to one receiver.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 
 use fluxline::push::{
     NextError, PushCounters, PushRefused, Receiver, RingAddress, RingPlan, Sender,
 };
-use fluxline_core::fabric::push::Record;
-use fluxline_core::fabric::{Completion, Fabric, Key};
+use fluxline_core::fabric::push::{ReceiverId, Record, Rings, SenderId};
+use fluxline_core::fabric::{Fabric, Key};
 use fluxline_core::{Moment, Span};
 
 use crate::border::{Out, Refused, bytes, guard, handle, name, text};
@@ -35,10 +34,16 @@ pub struct FluxlineRingCounters {
 
 impl FluxlineRingCounters {
     fn of(counters: &PushCounters) -> FluxlineRingCounters {
-        let PushCounters { records, bytes, batches, full, stalled_ns, died, broken } = *counters;
+        let PushCounters { records, bytes, batches, full, stalled_ns, died, broken, .. } =
+            *counters;
         FluxlineRingCounters { records, bytes, batches, full, stalled_ns, died, broken }
     }
 }
+
+/// The longest sleep while a full ring may get room without waking anybody.
+const ROOM_PAUSE: Span = Span::from_us(50);
+/// The longest sleep on a ring, which may not see the link's completions.
+const RECORD_PAUSE: Span = Span::from_ms(20);
 
 /// A record for the caller.
 struct Found {
@@ -59,46 +64,12 @@ impl Found {
     }
 }
 
-/// The rings of a node, by number.
-#[derive(Default)]
-pub(crate) struct Rings {
-    last: u32,
-    senders: BTreeMap<u32, Sender>,
-    receivers: BTreeMap<u32, Receiver>,
-    /// Senders that the program has ended, and that are not over yet.
-    ending: Vec<Sender>,
+fn sender_of(rings: &mut Rings, number: u32) -> Result<&mut Sender, Refused> {
+    rings.sender(SenderId(number)).ok_or_else(|| no_ring("sender", number))
 }
 
-impl Rings {
-    fn next_number(&mut self) -> u32 {
-        self.last += 1;
-        self.last
-    }
-
-    fn sender(&mut self, ring: u32) -> Result<&mut Sender, Refused> {
-        self.senders.get_mut(&ring).ok_or_else(|| no_ring("sender", ring))
-    }
-
-    fn receiver(&mut self, ring: u32) -> Result<&mut Receiver, Refused> {
-        self.receivers.get_mut(&ring).ok_or_else(|| no_ring("receiver", ring))
-    }
-
-    /// Returns a completion that no ring has taken.
-    pub fn hear(&mut self, what: Completion) -> Option<Completion> {
-        let mut senders = self.senders.values_mut().chain(&mut self.ending);
-        let what = senders.try_fold(what, |what, ring| ring.hear(what))?;
-        self.receivers.values_mut().try_fold(what, |what, ring| ring.hear(what))
-    }
-
-    /// Does what is next for each ring.
-    pub fn turn(&mut self, fabric: &mut dyn Fabric, now: Moment) {
-        self.senders.values_mut().for_each(|ring| ring.turn(fabric, now));
-        self.receivers.values_mut().for_each(|ring| ring.turn(fabric));
-        self.ending.retain_mut(|ring| {
-            ring.turn(fabric, now);
-            ring.finish(fabric) == Ok(false)
-        });
-    }
+fn receiver_of(rings: &mut Rings, number: u32) -> Result<&mut Receiver, Refused> {
+    rings.receiver(ReceiverId(number)).ok_or_else(|| no_ring("receiver", number))
 }
 
 fn no_ring(end: &str, ring: u32) -> Refused {
@@ -123,8 +94,7 @@ pub unsafe extern "C" fn fluxline_sender(
             RingAddress { peer: text(peer)?.to_owned(), name: name(ring_name)?, key: Key(key) };
         let now = node.fabric().now();
         let made = Sender::open(node.fabric(), to, now).map_err(Refused::host)?;
-        let number = node.rings.next_number();
-        node.rings.senders.insert(number, made);
+        let number = node.rings.add_sender(made).0;
         match node.until_open(number, timeout_ms) {
             Ok(()) => sender.put(number),
             Err(why) => {
@@ -169,16 +139,34 @@ pub unsafe extern "C" fn fluxline_push_stamped(
     })
 }
 
+/// Copies a record into the ring and shows it to the receiver at once; waits while the ring has no
+/// room. FLUXLINE_CODE_TIMEOUT: it had none for timeout_ms. FLUXLINE_CODE_GONE, for good: the
+/// receiver has closed or died.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_push_wait(
+    node: *mut FluxlineNode,
+    sender: u32,
+    from: *const c_void,
+    count: usize,
+    timeout_ms: u32,
+) -> FluxlineCode {
+    guard(|| {
+        let (record, node) = (bytes(from, count)?, handle(node)?);
+        let until = node.fabric().now() + Span::from_ms(timeout_ms.into());
+        loop {
+            match node.push(sender, |ring, fabric| ring.push(fabric, record)) {
+                Err(full) if full.code() == FluxlineCode::Full => node.await_room(until, full)?,
+                pushed => break pushed?,
+            }
+        }
+        node.publish(sender)
+    })
+}
+
 /// Shows all records to the receiver; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_publish(node: *mut FluxlineNode, sender: u32) -> FluxlineCode {
-    guard(|| {
-        let node = handle(node)?;
-        let FluxlineNode { link, rings, .. } = &mut *node;
-        rings.sender(sender)?.publish(link.fabric()).map_err(not_pushed)?;
-        node.drive();
-        Ok(())
-    })
+    guard(|| handle(node)?.publish(sender))
 }
 
 /// Publishes what is left, waits until it is in the receiver's memory, and ends the sender.
@@ -195,7 +183,7 @@ pub unsafe extern "C" fn fluxline_finish(
         let until = node.fabric().now() + Span::from_ms(timeout_ms.into());
         let finished = loop {
             let FluxlineNode { link, rings, .. } = &mut *node;
-            match rings.sender(sender)?.finish(link.fabric()) {
+            match sender_of(rings, sender)?.finish(link.fabric()) {
                 Ok(true) => break Ok(()),
                 Ok(false) if node.fabric().now() < until => node.drive(),
                 Ok(false) => break Err(Refused::timeout(timeout_ms)),
@@ -216,9 +204,42 @@ pub unsafe extern "C" fn fluxline_stalled_ns(
 ) -> FluxlineCode {
     guard(|| {
         let (place, node) = (Out::new(stalled_ns)?, handle(node)?);
-        let since = node.rings.sender(sender)?.stalled_since();
+        let since = sender_of(&mut node.rings, sender)?.stalled_since();
         let now = node.fabric().now();
         place.put(since.map_or(0, |since| now.since(since).as_ns().max(1)));
+        Ok(())
+    })
+}
+
+/// Writes to *number as many records as earlier senders have published into the ring: a program
+/// that counts its records from 0 pushes from there on, and loses and doubles none.
+/// FLUXLINE_CODE_REFUSED: the receiver does not count.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_resumes_from(
+    node: *mut FluxlineNode,
+    sender: u32,
+    number: *mut u64,
+) -> FluxlineCode {
+    guard(|| {
+        let (place, node) = (Out::new(number)?, handle(node)?);
+        let none = || Refused::host("the receiver of this ring does not count its records");
+        place.put(sender_of(&mut node.rings, sender)?.resumes_from().ok_or_else(none)?);
+        Ok(())
+    })
+}
+
+/// Writes the number of records of a ring that its receiver's program has taken to *records: for a
+/// sender those of its own, as it learns once per quarter of the ring.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_delivered(
+    node: *mut FluxlineNode,
+    ring: u32,
+    records: *mut u64,
+) -> FluxlineCode {
+    guard(|| {
+        let (place, node) = (Out::new(records)?, handle(node)?);
+        let found = node.rings.counters(ring).ok_or_else(|| no_ring("ring", ring))?;
+        place.put(found.delivered);
         Ok(())
     })
 }
@@ -239,9 +260,7 @@ pub unsafe extern "C" fn fluxline_receiver(
         let (receiver, node) = (Out::new(receiver)?, handle(node)?);
         let plan = RingPlan::new(name(ring_name)?, Key(key), slots, slot_bytes);
         let made = Receiver::open(node.fabric(), &plan).map_err(Refused::host)?;
-        let number = node.rings.next_number();
-        node.rings.receivers.insert(number, made);
-        receiver.put(number);
+        receiver.put(node.rings.add_receiver(made).0);
         Ok(())
     })
 }
@@ -266,7 +285,34 @@ pub unsafe extern "C" fn fluxline_next(
     })
 }
 
-/// The same with the sender's time stamp, which is written to *at_ns.
+/// Waits for the oldest record, and returns it as fluxline_next does. FLUXLINE_CODE_TIMEOUT: none
+/// came within timeout_ms.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_next_wait(
+    node: *mut FluxlineNode,
+    receiver: u32,
+    timeout_ms: u32,
+    record: *mut *const c_void,
+    count: *mut usize,
+) -> FluxlineCode {
+    guard(|| {
+        let (record, count, node) = (Out::new(record)?, Out::new(count)?, handle(node)?);
+        let until = node.fabric().now() + Span::from_ms(timeout_ms.into());
+        loop {
+            match node.next(receiver, |ring, fabric| Ok(ring.next(fabric)?.map(Found::of))) {
+                Err(none) if none.code() == FluxlineCode::Nothing => {
+                    node.await_record(receiver, until)?;
+                }
+                found => {
+                    found?.put(record, count);
+                    return Ok(());
+                }
+            }
+        }
+    })
+}
+
+/// The same as fluxline_next, with the sender's time stamp, which is written to *at_ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_next_stamped(
     node: *mut FluxlineNode,
@@ -300,7 +346,7 @@ pub unsafe extern "C" fn fluxline_receiver_wait(
         node.drive();
         let FluxlineNode { link, rings, .. } = &mut *node;
         let until = link.fabric().now() + Span::from_ms(timeout_ms.into());
-        rings.receiver(receiver)?.wait(link.fabric(), until);
+        receiver_of(rings, receiver)?.wait(link.fabric(), until);
         node.drive();
         Ok(())
     })
@@ -314,9 +360,8 @@ pub unsafe extern "C" fn fluxline_receiver_close(
 ) -> FluxlineCode {
     guard(|| {
         let FluxlineNode { link, rings, .. } = handle(node)?;
-        let ring = rings.receivers.remove(&receiver);
-        ring.ok_or_else(|| no_ring("receiver", receiver))?.close(link.fabric());
-        Ok(())
+        let is_ended = rings.end_receiver(link.fabric(), ReceiverId(receiver));
+        is_ended.then_some(()).ok_or_else(|| no_ring("receiver", receiver))
     })
 }
 
@@ -329,10 +374,7 @@ pub unsafe extern "C" fn fluxline_ring_counters(
 ) -> FluxlineCode {
     guard(|| {
         let (place, node) = (Out::new(counters)?, handle(node)?);
-        let found = match node.rings.senders.get(&ring) {
-            Some(sender) => sender.counters(),
-            None => node.rings.receiver(ring)?.counters(),
-        };
+        let found = node.rings.counters(ring).ok_or_else(|| no_ring("ring", ring))?;
         place.put(FluxlineRingCounters::of(found));
         Ok(())
     })
@@ -345,7 +387,7 @@ impl FluxlineNode {
         loop {
             self.drive();
             let now = self.fabric().now();
-            let ring = self.rings.sender(number)?;
+            let ring = sender_of(&mut self.rings, number)?;
             if let Some(why) = ring.ended() {
                 return Err(not_pushed(why));
             }
@@ -368,12 +410,45 @@ impl FluxlineNode {
     ) -> Result<(), Refused> {
         for _ in 0..2 {
             let FluxlineNode { link, rings, .. } = &mut *self;
-            match push(rings.sender(sender)?, link.fabric()) {
+            match push(sender_of(rings, sender)?, link.fabric()) {
                 Err(PushRefused::Full) => self.drive(),
                 pushed => return pushed.map_err(not_pushed),
             }
         }
         Err(not_pushed(PushRefused::Full))
+    }
+
+    fn publish(&mut self, sender: u32) -> Result<(), Refused> {
+        let FluxlineNode { link, rings, .. } = &mut *self;
+        sender_of(rings, sender)?.publish(link.fabric()).map_err(not_pushed)?;
+        self.drive();
+        Ok(())
+    }
+
+    /// Sleeps until there may be room in a ring. Errors: `full`, as a time-out.
+    fn await_room(&mut self, until: Moment, full: Refused) -> Result<(), Refused> {
+        let now = self.fabric().now();
+        if now >= until {
+            return Err(full.with_code(FluxlineCode::Timeout));
+        }
+        self.fabric().wait(until.min(now + ROOM_PAUSE));
+        Ok(())
+    }
+
+    /// Sleeps until there may be a record. Errors: the time is up.
+    fn await_record(&mut self, receiver: u32, until: Moment) -> Result<(), Refused> {
+        let FluxlineNode { link, rings, .. } = &mut *self;
+        let ring = receiver_of(rings, receiver)?;
+        let now = link.fabric().now();
+        if now >= until {
+            let late = format_args!(
+                "no record came in time for the ring {}: start its sender, or wait longer",
+                ring.name()
+            );
+            return Err(Refused::of(FluxlineCode::Timeout, &late));
+        }
+        ring.wait(link.fabric(), until.min(now + RECORD_PAUSE));
+        Ok(())
     }
 
     /// Takes a record; where there is none, it drives the link and tries once more.
@@ -383,22 +458,20 @@ impl FluxlineNode {
         next: impl Fn(&mut Receiver, &mut dyn Fabric) -> Result<Option<Found>, NextError>,
     ) -> Result<Found, Refused> {
         let FluxlineNode { link, rings, .. } = &mut *self;
-        if let Ok(Some(found)) = next(rings.receiver(receiver)?, link.fabric()) {
+        if let Ok(Some(found)) = next(receiver_of(rings, receiver)?, link.fabric()) {
             return Ok(found);
         }
         self.drive();
         let FluxlineNode { link, rings, .. } = &mut *self;
-        let found = next(rings.receiver(receiver)?, link.fabric()).map_err(no_next)?;
+        let found = next(receiver_of(rings, receiver)?, link.fabric()).map_err(no_next)?;
         found.ok_or_else(Refused::nothing)
     }
 
     /// Takes a sender from the program; it ends when its connection does.
     fn end_sender(&mut self, number: u32) {
-        if let Some(mut ring) = self.rings.senders.remove(&number) {
-            let _ = ring.finish(self.fabric()); // the end is the same
-            self.rings.ending.push(ring);
-            self.drive();
-        }
+        let FluxlineNode { link, rings, .. } = &mut *self;
+        rings.end_sender(link.fabric(), SenderId(number));
+        self.drive();
     }
 }
 

@@ -24,6 +24,10 @@ const POLL_PERIOD: Duration = Duration::from_millis(10);
 pub struct How {
     /// The run's folder; `None`: the next number in the experiment's `runs`.
     pub folder: Option<PathBuf>,
+    /// The link between the nodes of the run; `None`: that of the experiment.
+    pub link: Option<String>,
+    /// The only node of this process; `None`: all nodes.
+    pub node: Option<String>,
     /// The live page.
     pub serve: ServeArguments,
     /// Shows notes only.
@@ -32,16 +36,18 @@ pub struct How {
 
 /// Runs an experiment to its end.
 pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
-    let How { folder, serve, quiet } = how;
+    let How { folder, link, node, serve, quiet } = how;
     let state = if serve.armed { RunState::Armed } else { RunState::Running };
     let options = Options {
         folder,
-        stop: Stop::on_signal(),
+        stop: Stop::on_signal(crate::output::ended_at_once),
         state,
+        link,
+        node,
         open_sink: kafka::OPEN_SINK,
         ..Options::default()
     };
-    let listening = serve.config().as_ref().map(served::listen).transpose()?;
+    let listening = serve.config(&experiment).as_ref().map(served::listen).transpose()?;
     let acquisition = fluxline_run::start_with(experiment, options)?;
     let _served = listening.map(|on| Served::start(on, &acquisition)).transpose()?;
     if !quiet {

@@ -37,7 +37,7 @@ pub enum Command {
         fluxline run --udp 0.0.0.0:6006 --format srs-vmm3 --seconds 60\n  \
         fluxline run experiment.toml --node readout-1\n  \
         fluxline run experiment.toml --node builder")]
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Ten seconds of the main job: 8 emulated front-ends push UDP over loopback
     #[command(after_help = "Example: fluxline demo --seconds 3")]
     Demo(DemoArguments),
@@ -175,9 +175,13 @@ pub struct RunArguments {
     /// reads the parts of one capture; several options merge captures
     #[arg(long, requires = "format", conflicts_with = "udp", value_name = "FILE")]
     pub pcap: Vec<PathBuf>,
-    /// Listen on this address and port, for example 0.0.0.0:6006
+    /// Listen on this address and port, for example 0.0.0.0:6006; a multicast group is joined
     #[arg(long, requires = "format")]
     pub udp: Option<String>,
+    /// The interface that receives a multicast group of --udp, by name or address; without it, the
+    /// kernel chooses by its routes
+    #[arg(long, requires = "udp", value_name = "NAME")]
+    pub interface: Option<String>,
     /// The packets' description: a shipped format's name or a TOML file
     #[arg(long)]
     pub format: Option<String>,
@@ -188,8 +192,11 @@ pub struct RunArguments {
     /// Only packets to this UDP port of the capture; may be given more than once
     #[arg(long = "port", requires = "pcap")]
     pub ports: Vec<u16>,
+    /// Also take datagrams of the capture whose UDP check sum is wrong
+    #[arg(long, requires = "pcap")]
+    pub no_check_sums: bool,
     /// The folder of this run, which must not exist; default: the next number in `runs`
-    #[arg(long)]
+    #[arg(long, short = 'o')]
     pub folder: Option<PathBuf>,
     /// Stop after this time (s); 0: when the sources end, or at Ctrl-C
     #[arg(long)]
@@ -200,10 +207,13 @@ pub struct RunArguments {
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,
-    /// Run this node of the experiment's [cluster]: the name of a readout node, or builder
-    #[arg(long, value_name = "NODE", requires = "experiment", conflicts_with_all = [
-        "folder", "no_record", "parameters"
-    ])]
+    /// The link between the nodes of the experiment: threads, shm:GROUP, udp:ADDRESS or
+    /// sim:NETWORK?KEYS, in virtual time; default: that of [link], else all is one node
+    #[arg(long, value_name = "URL")]
+    pub link: Option<String>,
+    /// Run only this node of the experiment: readout-0, builder-1, ...; with [cluster]: the name of
+    /// a readout node, or builder
+    #[arg(long, value_name = "NODE", requires = "experiment")]
     pub node: Option<String>,
     /// The name of this process; default: host and process id. Two builders need different names
     #[arg(long, requires = "node")]
@@ -235,7 +245,7 @@ pub struct DemoArguments {
     #[arg(long, default_value_t = 7)]
     pub seed: u64,
     /// The folder of this run, which must not exist; default: the next number in `runs`
-    #[arg(long)]
+    #[arg(long, short = 'o')]
     pub folder: Option<PathBuf>,
     /// The live page
     #[command(flatten)]

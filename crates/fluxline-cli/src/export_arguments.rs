@@ -16,7 +16,7 @@ pub struct ExportArguments {
     #[arg(long, value_enum)]
     pub to: ExportKind,
     /// The folder to write (hdf5, nexus: the file); default: `export-KIND` in the run's folder
-    #[arg(long)]
+    #[arg(long, short = 'o', value_name = "PATH")]
     pub into: Option<PathBuf>,
     /// Replace existing files
     #[arg(long)]

@@ -56,7 +56,7 @@ pub struct GatherArguments {
     #[arg(required = true, value_name = "FOLDER|URL")]
     pub places: Vec<String>,
     /// The new run folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, short = 'o', value_name = "FOLDER")]
     pub into: PathBuf,
     /// The cluster whose commits decide, with folders: kafka://HOST:PORT/CLUSTER
     #[arg(long, value_name = "URL")]

@@ -64,7 +64,7 @@ pub fn wait(stop: &Stop) {
 /// Returns the failure of a server that does not start.
 pub fn failure(error: ServeError) -> Failure {
     match error {
-        ServeError::Folder(_) => Failure::input(error),
+        ServeError::Folder(_) | ServeError::Host(_) => Failure::input(error),
         ServeError::Listen { .. } => Failure::link(error),
         ServeError::System(_) => Failure::failed(error),
     }

@@ -74,7 +74,8 @@ pub fn a_message_too_long_for_its_receive_is_an_error_and_the_next_one_arrives(n
         let bytes = pattern(1, length);
         let sent = team.send(0, 1, Sample { tag: 9, bytes: &bytes });
         let max = length as u64 - 1;
-        let short = team.member(1).group.start_receive(Source::Rank(0), Some(9), max);
+        let Member { fabric, group } = team.member(1);
+        let short = group.start_receive(&mut **fabric, Source::Rank(0), Some(9), max);
         let refused = team.end(1, short.expect("taken"));
         assert_eq!(refused, Err(GroupError::TooLong { rank: 1, bytes: length as u64, max }));
         let ended = team.end(0, sent);
@@ -141,7 +142,7 @@ pub fn wrong_calls_are_refused_in_a_sentence(nodes: Nodes) {
     for rank in [0, size, usize::MAX] {
         let sent = group.start_send(&mut **fabric, rank, 1, Local::Bytes(b"x"));
         assert_eq!(sent, Err(GroupError::Rank { rank, last }), "not another rank");
-        let receive = group.start_receive(Source::Rank(rank), None, 1);
+        let receive = group.start_receive(&mut **fabric, Source::Rank(rank), None, 1);
         assert_eq!(receive, Err(GroupError::Rank { rank, last }));
     }
     let root = group.start_broadcast(&mut **fabric, size, Vec::new());
@@ -149,9 +150,9 @@ pub fn wrong_calls_are_refused_in_a_sentence(nodes: Nodes) {
     let pieces = [Slice { region: fluxline_core::fabric::RegionId(0), offset: 0, bytes: 300 }];
     assert!(group.start_send(&mut **fabric, 1, 1, Local::Gather(&pieces)).is_err());
     for _ in 0..3 {
-        group.start_receive(Source::Rank(1), Some(7), 1).expect("room");
+        group.start_receive(&mut **fabric, Source::Rank(1), Some(7), 1).expect("room");
     }
-    let full = group.start_receive(Source::Rank(1), Some(7), 1);
+    let full = group.start_receive(&mut **fabric, Source::Rank(1), Some(7), 1);
     assert_eq!(full, Err(GroupError::Requests { max: 3 }));
     group.start_barrier(&mut **fabric).expect("begins");
     assert_eq!(group.start_barrier(&mut **fabric), Err(GroupError::Busy));
@@ -302,6 +303,35 @@ pub fn the_death_of_a_rank_ends_all_calls_that_depend_on_it(nodes: Nodes) {
     team.send(1, 0, Sample { tag: 1, bytes: b"alive" });
     let request = team.receive(0, Source::Rank(1), Some(1));
     assert_eq!(team.received(0, request).bytes, b"alive");
+}
+
+/// The end of a program that ended because of a dead rank does not hide that rank.
+pub fn survivors_name_the_rank_that_died_first(nodes: Nodes) {
+    let mut team = Team::new(nodes);
+    let dead = team.size() - 1;
+    for rank in 0..dead {
+        let Member { fabric, group } = team.member(rank);
+        group.start_barrier(&mut **fabric).expect("begins");
+    }
+    team.turn();
+    team.kill(dead);
+    // Rank 1 notices it, and its program ends; until then nobody else looks.
+    let mut found = None;
+    team.until_of(1, "the death", |member| {
+        found = member.group.collected();
+        found.is_some()
+    });
+    assert!(found.expect("it is over").is_err());
+    team.until_sent(1);
+    team.kill(1);
+    let mut found = None;
+    team.until_of(0, "the death", |member| {
+        found = member.group.collected();
+        found.is_some()
+    });
+    let error = found.expect("it is over").expect_err("nobody passes");
+    let is_named = matches!(error, GroupError::RankGone { rank, .. } if rank == dead);
+    assert!(is_named, "{error}");
 }
 
 /// A rank that comes late is waited for; one that never comes is named.

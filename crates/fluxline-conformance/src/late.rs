@@ -37,11 +37,11 @@ impl Waiting {
     fn turn(&mut self) -> (Span, Result<Option<EndpointId>, NoConnection>) {
         let now = (self.pair.now)();
         while let Some(what) = self.pair.left.poll(now) {
-            let other = self.connector.hear(what);
+            let other = self.connector.handle(what);
             assert_eq!(other, None, "left has no other work");
         }
         while self.pair.right.poll(now).is_some() {}
-        let turn = self.connector.turn(&mut *self.pair.left);
+        let turn = self.connector.progress(&mut *self.pair.left);
         // Read after the turn, which may see a later time than `now`.
         ((self.pair.now)().since(self.began), turn)
     }

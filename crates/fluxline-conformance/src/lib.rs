@@ -135,6 +135,8 @@ macro_rules! conformance {
             a_full_ring_stalls_and_says_since_when,
             a_finished_sender_is_gone_and_the_next_goes_on,
             a_second_sender_waits_for_its_turn,
+            a_sender_that_comes_back_goes_on_behind_the_records_taken,
+            delivered_counts_the_records_that_the_program_has_taken,
             a_late_receiver_is_found,
             a_wrong_key_and_a_wrong_region_end_the_sender,
             impossible_plans_and_records_are_refused,

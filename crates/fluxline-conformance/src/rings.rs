@@ -234,6 +234,65 @@ pub fn a_finished_sender_is_gone_and_the_next_goes_on(pair: Pair, path: RingPath
     assert_eq!(ring.receiver.counters().died, 0);
 }
 
+/// A sender that comes back begins where the last one ended, and so does one after its receiver
+/// came back with the count of the records that it had taken. Each record comes once.
+pub fn a_sender_that_comes_back_goes_on_behind_the_records_taken(pair: Pair, path: RingPath) {
+    let Some(pair) = pair_for(pair, path) else { return };
+    let mut draw = Draw::new(11);
+    let mut ring = Ring::new(pair, &plan(32, 64, path));
+    let mut taken = 0;
+    for round in 0..6 {
+        let from = ring.sender.resumes_from().expect("the receiver counts");
+        assert_eq!(from, taken, "round {round}");
+        let count = draw.below(40);
+        for number in from..from + count {
+            while ring.push(Moment::from_ns(number), b"record") == Err(PushRefused::Full) {
+                assert_eq!(ring.next_of_all().0, Moment::from_ns(taken));
+                taken += 1;
+            }
+        }
+        if round % 2 == 0 {
+            ring.finish();
+            taken += ring.drain();
+            assert_eq!(taken, from + count, "round {round}");
+        } else {
+            // The receiver closes before it has read all; its program kept its count.
+            ring.publish();
+            while taken < from + count / 2 {
+                assert_eq!(ring.next_of_all().0, Moment::from_ns(taken));
+                taken += 1;
+            }
+            assert_eq!(ring.receiver.taken(), taken);
+            let again = RingPlan { taken, ..plan(32, 64, path) };
+            let Ring { mut pair, sender: old, receiver: closed } = ring;
+            closed.close(&mut *pair.right);
+            let limit = pair.left.capabilities().death_noticed_within;
+            assert_ends(&mut pair, old, limit);
+            let (receiver, sender) = (receiver(&mut pair, &again), sender(&mut pair, KEY));
+            ring = Ring { pair, sender, receiver };
+        }
+        if round % 2 == 0 {
+            ring.sender = sender(&mut ring.pair, KEY);
+        }
+        ring.until(|ring| ring.sender.is_open());
+    }
+}
+
+/// A sender learns of the records that its receiver has taken, once a quarter of the ring is read.
+pub fn delivered_counts_the_records_that_the_program_has_taken(pair: Pair, path: RingPath) {
+    let Some(pair) = pair_for(pair, path) else { return };
+    let mut ring = Ring::new(pair, &plan(32, 64, path));
+    for number in 0..200_u64 {
+        assert!(ring.sender.counters().delivered <= number, "more than were read");
+        ring.push(Moment::from_ns(number), &record(number, 64)).expect("room");
+        ring.publish();
+        assert_eq!(ring.next_of_all().0, Moment::from_ns(number));
+    }
+    // It may lag by a quarter of the ring and by the records of one copy.
+    ring.until(|ring| ring.sender.counters().delivered >= 200 - 32);
+    assert_eq!(ring.receiver.counters().delivered, 200);
+}
+
 /// A second sender is not let in while the first one is there, and is when that has finished.
 pub fn a_second_sender_waits_for_its_turn(pair: Pair, path: RingPath) {
     let Some(pair) = pair_for(pair, path) else { return };
@@ -275,11 +334,11 @@ fn both(ring: &mut Ring, second: &mut Sender) {
     let now = (ring.pair.now)();
     let Ring { pair, sender, receiver } = ring;
     while let Some(what) = pair.left.poll(now) {
-        let left = sender.hear(what).and_then(|what| second.hear(what));
+        let left = sender.handle(what).and_then(|what| second.handle(what));
         assert_eq!(left, None, "a ring's own completion");
     }
-    sender.turn(&mut *pair.left, now);
-    second.turn(&mut *pair.left, now);
+    sender.progress(&mut *pair.left, now);
+    second.progress(&mut *pair.left, now);
     while receiver.poll(&mut *pair.right, now).is_some() {}
 }
 

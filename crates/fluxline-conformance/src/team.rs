@@ -111,6 +111,36 @@ impl Team {
         }
     }
 
+    /// Polls one member alone until it is ready.
+    pub fn until_of(
+        &mut self,
+        rank: usize,
+        what: &str,
+        mut ready: impl FnMut(&mut Member) -> bool,
+    ) {
+        let began = (self.now)();
+        loop {
+            let now = (self.now)();
+            let member = self.member(rank);
+            while member.group.poll(&mut *member.fabric, now).is_some() {}
+            if ready(member) {
+                return;
+            }
+            assert!(now.since(began) < PATIENCE, "{what} takes too long");
+        }
+    }
+
+    /// Polls one member for as long as its last notifications may take to leave.
+    pub fn until_sent(&mut self, rank: usize) {
+        let began = (self.now)();
+        let mut now = began;
+        while now.since(began) < Span::from_ms(5) {
+            now = (self.now)();
+            let member = self.member(rank);
+            while member.group.poll(&mut *member.fabric, now).is_some() {}
+        }
+    }
+
     pub fn send(&mut self, from: usize, to: usize, message: Sample<'_>) -> Request {
         let Member { fabric, group } = self.member(from);
         let from = Local::Bytes(message.bytes);
@@ -118,7 +148,8 @@ impl Team {
     }
 
     pub fn receive(&mut self, rank: usize, from: Source, tag: Option<u64>) -> Request {
-        self.member(rank).group.start_receive(from, tag, BYTES_MAX).expect("it is accepted")
+        let Member { fabric, group } = self.member(rank);
+        group.start_receive(&mut **fabric, from, tag, BYTES_MAX).expect("it is accepted")
     }
 
     /// Turns until a request is over.

@@ -44,6 +44,23 @@ impl SenderAddress {
     pub fn port(self) -> u16 {
         self.port
     }
+
+    /// Returns the address as bytes: IPv6, then the port, little-endian.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 18] {
+        let mut bytes = [0; 18];
+        bytes[..16].copy_from_slice(&self.ip);
+        bytes[16..].copy_from_slice(&self.port.to_le_bytes());
+        bytes
+    }
+
+    /// Returns the address of [`Self::to_bytes`].
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 18]) -> SenderAddress {
+        let mut ip = [0; 16];
+        ip.copy_from_slice(&bytes[..16]);
+        SenderAddress { ip, port: u16::from_le_bytes([bytes[16], bytes[17]]) }
+    }
 }
 
 impl From<SocketAddr> for SenderAddress {

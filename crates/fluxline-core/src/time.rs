@@ -74,11 +74,25 @@ impl Span {
         Span { ns }
     }
 
+    /// Returns a span of `us` microseconds; it saturates.
+    #[must_use]
+    #[inline]
+    pub const fn from_us(us: u64) -> Span {
+        Span { ns: us.saturating_mul(1_000) }
+    }
+
     /// Returns a span of `ms` milliseconds; it saturates.
     #[must_use]
     #[inline]
     pub const fn from_ms(ms: u64) -> Span {
         Span { ns: ms.saturating_mul(1_000_000) }
+    }
+
+    /// Returns a span of `s` seconds; it saturates.
+    #[must_use]
+    #[inline]
+    pub const fn from_s(s: u64) -> Span {
+        Span { ns: s.saturating_mul(1_000_000_000) }
     }
 
     /// Returns the nanoseconds.

@@ -1,28 +1,42 @@
 //! Collects the counts of the stages in the ledger.
 //!
 //! Stages keep their own counts and do not depend on the ledger. The ledger has counters and laws
-//! and does not depend on stages. This file joins them.
+//! and does not depend on stages. This file joins them: those of one machine, and of several nodes.
 
 use fluxline_core::Moment;
 
-use crate::builder::Builder;
-use crate::ledger::{Ledger, REJECT_HEX_BYTES_MAX, RejectEntry};
+use crate::builder::{Amendment, Builder};
+use crate::ledger::{Ledger, REJECT_HEX_BYTES_MAX, RejectEntry, SourceEntry};
 use crate::readout::Readout;
 
 impl Ledger {
+    /// Adds the counts of another ledger; `number` returns the number of its sources here. Where
+    /// both have a source, one is of a readout and the others are of builders.
+    pub fn add(&mut self, other: &Ledger, number: impl Fn(u32) -> u32) {
+        for (own, entry) in (0..).zip(&other.sources) {
+            self.source(number(own)).add(entry);
+        }
+        self.builder.merge(&other.builder);
+        if other.edges.is_some() {
+            self.edges.clone_from(&other.edges);
+        }
+        self.rejects.extend(other.rejects.iter().cloned());
+        for amendment in &other.amendments {
+            let amendment = Amendment { source: number(amendment.source), ..amendment.clone() };
+            // Several builders find the same.
+            if !self.amendments.contains(&amendment) {
+                self.amendments.push(amendment);
+            }
+        }
+    }
+
     /// Returns this ledger, which noted batches, inputs and host, with the counts of readout and
     /// builder. Call it once for each snapshot; the ledger itself does not change.
     #[must_use]
     pub fn with(&self, readout: &Readout, builder: &Builder) -> Ledger {
         let mut ledger = self.with_counts(readout, builder);
-        for (number, source) in readout.sources().iter().enumerate() {
-            let entry = ledger.source(number as u32);
-            for (_, tracker) in source.trackers() {
-                entry.missing.extend(tracker.missing());
-                entry.missing_not_listed += tracker.missing_not_listed();
-            }
-        }
-        ledger.amendments.extend_from_slice(builder.amendments());
+        ledger.add_missing(readout);
+        ledger.add_amendments(builder);
         ledger
     }
 
@@ -31,8 +45,15 @@ impl Ledger {
     #[must_use]
     pub fn with_counts(&self, readout: &Readout, builder: &Builder) -> Ledger {
         let mut ledger = self.clone();
-        for (number, source) in readout.sources().iter().enumerate() {
-            let entry = ledger.source(number as u32);
+        ledger.add_readout(readout);
+        ledger.add_builder(builder);
+        ledger
+    }
+
+    /// Adds the counts of a readout.
+    pub fn add_readout(&mut self, readout: &Readout) {
+        for (number, source) in (0..).zip(readout.sources()) {
+            let entry = self.source(number);
             entry.label.clone_from(&source.label);
             entry.format = source.format;
             entry.first_time_ns = source.first_time.as_ns();
@@ -41,15 +62,34 @@ impl Ledger {
             entry.last_sequence = source.last_sequence;
             entry.counters.merge(&source.counters());
         }
-        for (number, counters) in builder.source_counters().iter().enumerate() {
-            ledger.source(number as u32).counters.merge(counters);
+        self.note_rejects(readout);
+    }
+
+    /// Adds the lists of missing numbers of a readout.
+    pub fn add_missing(&mut self, readout: &Readout) {
+        for (number, source) in (0..).zip(readout.sources()) {
+            let entry = self.source(number);
+            for (_, tracker) in source.trackers() {
+                entry.missing.extend(tracker.missing());
+                entry.missing_not_listed += tracker.missing_not_listed();
+            }
         }
-        for (number, summary) in builder.summary().into_iter().enumerate() {
-            ledger.source(number as u32).events = summary;
+    }
+
+    /// Adds the counts of a builder.
+    pub fn add_builder(&mut self, builder: &Builder) {
+        for (number, counters) in (0..).zip(builder.source_counters()) {
+            self.source(number).counters.merge(counters);
         }
-        ledger.builder.merge(&builder.counters());
-        ledger.note_rejects(readout);
-        ledger
+        for (number, summary) in (0..).zip(builder.summary()) {
+            self.source(number).events = summary;
+        }
+        self.builder.merge(&builder.counters());
+    }
+
+    /// Adds the findings of a builder about sources in events that it had closed.
+    pub fn add_amendments(&mut self, builder: &Builder) {
+        self.amendments.extend(builder.amendments());
     }
 
     fn note_rejects(&mut self, readout: &Readout) {
@@ -75,5 +115,24 @@ impl Ledger {
                 ..RejectEntry::default()
             });
         }
+    }
+}
+
+impl SourceEntry {
+    fn add(&mut self, other: &SourceEntry) {
+        if self.label.is_empty() {
+            self.label.clone_from(&other.label);
+        }
+        if other.counters.parsed > 0 {
+            self.format = other.format;
+            self.first_time_ns = other.first_time_ns;
+            self.last_time_ns = other.last_time_ns;
+            self.first_sequence = other.first_sequence;
+            self.last_sequence = other.last_sequence;
+        }
+        self.counters.merge(&other.counters);
+        self.events.merge(other.events.clone());
+        self.missing.extend(other.missing.iter().cloned());
+        self.missing_not_listed += other.missing_not_listed;
     }
 }

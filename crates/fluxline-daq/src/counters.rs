@@ -25,6 +25,10 @@ fluxline_core::counters! {
         frames_unusable [Sum "frame"]
             "Frames of a capture or records of a file that are cut, damaged or lack fragments"
             => "Capture whole frames: `tcpdump -s 0`; the notes and run.json name the kinds.";
+        check_sum_wrong [Sum "datagram"]
+            "Datagrams of a capture whose UDP check sum is wrong; dropped"
+            => "Bits were turned on the way, or the sums are wrong: `check-sums = false` or \
+                `fluxline run --no-check-sums` takes them.";
         socket_dropped [Sum "datagram"]
             "Datagrams that the kernel dropped, this socket's buffer being full"
             => "Raise net.core.rmem_max and `receive-buffer-bytes`; run `fluxline doctor`.";
@@ -194,6 +198,34 @@ fluxline_core::counters! {
             => "Sources restarted together; the first packets after it count as late.";
         events_open_most [Maximum "event"] "Most events open at a time" => "";
         bytes_open_most [Maximum "byte"] "Most memory that open events and their batch took" => "";
+    }
+}
+
+fluxline_core::counters! {
+    /// The part of a run's counters that belongs to the time in which it was armed or paused.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct PausedCounters {
+        lost [Sum "packet"] "Packets missing by the packet counter, the gap seen in that time"
+            => "";
+        events_complete [Sum "event"] "Events of which nothing is known to be missing" => "";
+        events_incomplete [Sum "event"] "Events closed although something was missing" => "";
+        in_late [Sum "packet"] "Packets that came after their event was closed" => "";
+    }
+}
+
+fluxline_core::counters! {
+    /// Counters of the edges between readouts and builders, where a run has several nodes.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct EdgeCounters {
+        handed [Sum "packet"] "Packets that readouts handed to builders" => "";
+        taken [Sum "packet"] "Packets that builders took" => "";
+        in_flight [Sum "packet"] "Packets on the way, while the run goes on" => "";
+        lost [Sum "packet"] "Packets on the way to or from a node that had gone; in no event"
+            => "The notes name the node; find out why it ended.";
+        handed_on [Sum "packet"] "Packets handed to builders in other processes" => "";
+        came_in [Sum "packet"] "Packets taken from readouts in other processes" => "";
     }
 }
 

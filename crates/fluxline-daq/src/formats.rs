@@ -6,6 +6,7 @@ use std::path::Path;
 use fluxline_packet::{Description, shipped};
 
 use crate::input_error::InputError;
+use crate::input_file;
 
 /// A checked description and the text that it was made from.
 pub struct LoadedFormat {
@@ -40,7 +41,7 @@ pub fn read(what: &str) -> Result<(String, String), InputError> {
              them; a file of yours is named with its ending: {what}.toml."
         )));
     }
-    let text = std::fs::read_to_string(Path::new(what)).map_err(|error| {
+    let text = input_file::read_text(Path::new(what)).map_err(|error| {
         InputError::new(format_args!("the description {what} cannot be read: {error}."))
     })?;
     Ok((what.to_string(), text))

@@ -297,7 +297,11 @@ pub fn label_of(
 #[must_use]
 pub fn rules_of(description: &Description) -> FormatRules {
     let mut packets: Vec<PacketRule> = Vec::new();
-    for packet in description.packet_types() {
+    let types = description.packet_types();
+    let steps_by_packet = |number: usize| {
+        types[number].sequence.as_ref().is_some_and(|sequence| sequence.step_of.is_some())
+    };
+    for (number, packet) in types.iter().enumerate() {
         let sequence = packet.sequence.as_ref().map(|sequence| SequenceRule {
             last: sequence.last,
             step: sequence.step,
@@ -307,7 +311,10 @@ pub fn rules_of(description: &Description) -> FormatRules {
         // Where the types have different time stamps, the counter is still one.
         let counts =
             |rule: Option<SequenceRule>| rule.map(|r| (r.last, r.step, r.timestamp_step_ns));
-        let class = packets.iter().position(|other| counts(other.sequence) == counts(sequence));
+        let class = packets.iter().enumerate().position(|(other, rule)| {
+            counts(rule.sequence) == counts(sequence)
+                && steps_by_packet(other) == steps_by_packet(number)
+        });
         packets.push(PacketRule {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use fluxline_cluster::{NodeConfig, PartitionBuilder, ReadoutNode};
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::formats;
-use fluxline_kafka::build::{Log, MemoryLog, NodeConfig, PartitionBuilder, ReadoutNode};
+use fluxline_kafka::build::log::hand_over;
+use fluxline_kafka::build::{Checkpoint, Log, MemoryLog};
 
 const RUN: u64 = 7;
 /// Magic, version, run and digest: right in every input, else nothing behind them is read.
@@ -20,7 +22,7 @@ fn config() -> BuilderConfig {
 }
 
 fn restore(bytes: &[u8]) -> Option<PartitionBuilder> {
-    PartitionBuilder::restore(RUN, 1, &config(), bytes).ok()
+    Checkpoint::restore(RUN, 1, &config(), bytes).ok()
 }
 
 /// Any bytes as a checkpoint: as they are, and behind a right head with a right check sum.
@@ -29,14 +31,15 @@ fn restore(bytes: &[u8]) -> Option<PartitionBuilder> {
 /// When a state that was read is not the same after it was saved again.
 pub fn checkpoint(bytes: &[u8]) {
     let _ = restore(bytes);
-    let first = PartitionBuilder::new(RUN, 1, config()).save().expect("a new builder is short");
+    let first =
+        Checkpoint::of(&PartitionBuilder::new(RUN, 1, config())).expect("a new builder is short");
     let mut sealed = first.bytes[..FIXED_BYTES].to_vec();
     sealed.extend_from_slice(bytes);
     sealed.extend_from_slice(&crc_fast::crc32_iscsi(&sealed).to_le_bytes());
     let Some(builder) = restore(&sealed) else { return };
-    let again = builder.save().expect("not longer than it was");
+    let again = Checkpoint::of(&builder).expect("not longer than it was");
     let same = restore(&again.bytes).expect("it was read, so it can be read again");
-    assert_eq!(same.save(), Some(again), "another state");
+    assert_eq!(Checkpoint::of(&same), Some(again), "another state");
 }
 
 /// Returns a checkpoint behind this many packets, without the head and the check sum that
@@ -68,12 +71,12 @@ pub fn checkpoint_seed(packets: u64) -> Vec<u8> {
         if board != 1 || number < packets / 2 {
             node.take(0, time, &datagram);
         }
-        node.hand_over(&mut log).expect("a log in memory");
+        hand_over(&mut node, &mut log).expect("a log in memory");
     }
     let mut builder = PartitionBuilder::new(RUN, 1, config());
     while let Ok(Some(record)) = log.read(0, builder.next_offset()) {
         let _ = builder.take(record.offset, &record.bytes);
     }
-    let bytes = builder.save().expect("short").bytes;
+    let bytes = Checkpoint::of(&builder).expect("short").bytes;
     bytes[FIXED_BYTES..bytes.len() - 4].to_vec()
 }

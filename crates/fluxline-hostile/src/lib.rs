@@ -17,8 +17,10 @@ mod experiment_file;
 mod management_frames;
 mod packet_program;
 mod report_file;
+mod requests;
 mod roce_packet;
 mod run_file;
+mod run_folder;
 mod scenario_file;
 pub mod shared;
 mod shared_memory;
@@ -33,8 +35,10 @@ pub use experiment_file::experiment_file;
 pub use management_frames::management_frames;
 pub use packet_program::packet_program;
 pub use report_file::report_file;
+pub use requests::requests;
 pub use roce_packet::roce_packet;
 pub use run_file::run_file;
+pub use run_folder::{NAMES, Thing, run_folder, run_folder_with};
 pub use scenario_file::scenario_file;
 pub use shared_memory::{push_ring, shm_nodes};
 
@@ -59,6 +63,8 @@ pub const TARGETS: &[Target] = &[
     target("scenario_file", scenario_file, "fuzz/seeds/scenario_file", 4096),
     target("capture_input", capture_input, "fuzz/seeds/capture_input", 65_536),
     target("run_file", run_file, "fuzz/seeds/run_file", 16_384),
+    target("run_folder", run_folder, "fuzz/seeds/run_folder", 33),
+    target("requests", requests, "fuzz/seeds/requests", 4096),
     target("report_file", report_file, "fuzz/seeds/report_file", 16_384),
     target("checkpoint", checkpoint, "fuzz/seeds/checkpoint", 4096),
     target("control_message", control_message, "fuzz/seeds/control_message", 4096),

@@ -131,6 +131,7 @@ fn sls_by_hand(datagram: &Datagram<'_>) -> Option<Parsed> {
         return None;
     }
     Some(Parsed {
+        step: None,
         packet: 0,
         source: SourceKey {
             sender: SenderAddress::NONE,
@@ -170,6 +171,7 @@ fn spead_by_hand(datagram: &Datagram<'_>) -> Option<Parsed> {
     let [heap, total, offset, length] = values;
     let fits = payload_start as u64 + length <= bytes.len() as u64 && offset + length <= total;
     (found == 15 && fits).then_some(Parsed {
+        step: None,
         packet: 0,
         source: SourceKey { sender: datagram.sender, terms: 0 },
         sequence: None,

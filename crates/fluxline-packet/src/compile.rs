@@ -382,15 +382,7 @@ impl<'a> Compiler<'a> {
             self.skip_if_zero(condition)
         });
         let index = u16::try_from(self.output.program.crcs.len()).unwrap_or(u16::MAX);
-        self.output.program.crcs.push(CrcPlan {
-            algorithm: crc.code,
-            bytes: crc.bytes,
-            at: crc.at,
-            byte_order: crc.byte_order,
-            from: crc.from,
-            to: crc.to,
-            rule: crc.rule,
-        });
+        self.output.program.crcs.push(CrcPlan { sum: crc.plan, rule: crc.rule });
         self.emit(Op::Crc(index));
         if let Some(skip) = skip {
             self.land(skip);

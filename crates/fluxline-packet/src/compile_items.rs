@@ -5,10 +5,12 @@ use alloc::vec::Vec;
 use super::compile::{Compiler, Cursor};
 use super::expression::{Binary, Expr};
 use super::instruction::{
-    BitRange, ListLoad, ListPlan, Load, NO_RULE, Op, Part64, PickPlan, Register, WindowLoad, ZERO,
+    BitRange, DecimalLoad, ListLoad, ListPlan, Load, NO_RULE, Op, Part64, PickPlan, Register,
+    TextPlan, WindowLoad, ZERO,
 };
-use super::layout::{FieldOffset, Item, ItemKind, Layout, List, Origin};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, List, Origin, ValueKind};
 use super::model::ByteOrder;
+use super::text::{Text, TextEnd};
 
 /// The start of a field: `at` bytes behind the address in register `base`.
 #[derive(Clone, Copy)]
@@ -62,6 +64,12 @@ impl Compiler<'_> {
 
     /// Loads one value of a word.
     pub fn load(&mut self, item: &Item, id: usize, start: FieldStart) {
+        if let (ItemKind::Text(_), Some(bytes)) = (&item.kind, item.fixed_bytes()) {
+            let (to, rule) = (self.home(id), item.rules.rule);
+            let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
+            let (base, at) = (start.base, start.at);
+            self.emit(Op::Decimal(DecimalLoad { to, base, at, bytes, rule }));
+        }
         let ItemKind::Word { bytes, .. } = item.kind else { return };
         let part = Part64::new(self.bits_of(id, bytes));
         let load = Load { to: self.home(id), base: start.base, at: start.at, part };
@@ -91,6 +99,7 @@ impl Compiler<'_> {
             (ItemKind::List(list), _) => self.list(item, list),
             (_, Some(bytes)) => self.fixed_item(index, item, bytes),
             (ItemKind::Bytes { length }, None) => self.varying_bytes(item, length),
+            (ItemKind::Text(text), None) => self.text(item, text),
             (ItemKind::Word { .. }, None) => {}
         }
         let rules = core::iter::once((item.value, &item.rules));
@@ -209,6 +218,22 @@ impl Compiler<'_> {
         self.emit(Op::NeedLength { base, length, rule: item.rules.rule });
         let operator = Binary::Add;
         self.emit(Op::Binary { operator, to: base, left: base, right: length });
+    }
+
+    /// A text whose length differs from packet to packet.
+    fn text(&mut self, item: &Item, text: &Text) {
+        let (length, marks) = match &text.end {
+            TextEnd::Length(length) => (Some(self.expression(length)), Vec::new()),
+            TextEnd::Mark(marks) => (None, marks.clone()),
+        };
+        let base = self.start_register(item);
+        let value = item.value.filter(|&id| self.needed[id]);
+        let value = value.filter(|_| text.content == ValueKind::Unsigned);
+        let to = value.map(|id| self.home(id));
+        let index = u16::try_from(self.output.program.texts.len()).unwrap_or(u16::MAX);
+        let rule = item.rules.rule;
+        self.output.program.texts.push(TextPlan { base, length, marks, to, rule });
+        self.emit(Op::Text(index));
     }
 
     /// The cursor as a register that holds where `item` starts.

@@ -88,6 +88,7 @@ impl Compiler<'_> {
             port: keep(SourceTerm::Port),
             terms: self.terms(number),
             sequence: self.role(packet.sequence.as_ref().map(|sequence| &sequence.value)),
+            step: self.role(packet.sequence.as_ref().and_then(|its| its.step_of.as_ref())),
             event: self.role(packet.event.as_ref().map(|event| &event.key)),
             spill: self
                 .role(packet.event.as_ref().and_then(|its| Some(&its.spill.as_ref()?.value))),

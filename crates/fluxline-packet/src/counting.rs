@@ -6,16 +6,19 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use toml::Spanned;
 
-use super::expression::{Binary, Expr};
+use super::expression::Expr;
 use super::interval::Range;
-use super::layout::{Event, Fragment, Sequence, SourceTerm, Spill, Timestamp};
+use super::layout::{
+    Event, Fragment, Origin, Sequence, SequenceDigit, SourceTerm, Spill, Timestamp,
+};
+use super::meaning::{Digit, Fault, Known, Narrow, Part, Progression, Source, decides, numbers_of};
 use super::model;
-use super::reach::{WordBits, possible_bits};
 use super::roles::Roles;
-use super::word::{bits_over, mask, ones_over};
+use super::word::{bits_over, mask};
 use fluxline_toml::LoadError;
 
 type Span = core::ops::Range<usize>;
@@ -36,14 +39,6 @@ struct Counted<'a> {
     range: Range,
     span: Span,
     bits: Option<&'a Spanned<u64>>,
-    narrow: Option<Narrow>,
-}
-
-/// A value that a rule of its role keeps at most so large.
-#[derive(Clone, Copy)]
-struct Narrow {
-    value: usize,
-    most: u64,
 }
 
 impl Roles<'_, '_> {
@@ -65,27 +60,125 @@ impl Roles<'_, '_> {
             range,
             span: sequence.value.span(),
             bits: sequence.bits.as_ref(),
-            narrow,
         };
-        self.check_apart(&counted, counted.value)?;
         self.check_bits(&counted, 4)?;
+        let numbers = numbers_of(&self.known(&value, narrow), &value, range)
+            .map_err(|fault| self.no_counter(&counted, &fault))?;
         if let Some(bits) = counted.bits {
-            self.check_whole(&counted, mask(*bits.get_ref() as u32))?;
+            self.check_whole(&counted, &numbers, mask(*bits.get_ref() as u32))?;
         }
-        let last = range.1 - range.0;
-        let step = self.step(sequence.step.as_ref(), last)?;
+        // The modulus of the counter, less one.
+        let last = u128::from(numbers.stride) * numbers.count - 1;
+        let Ok(last) = u64::try_from(last) else {
+            return Err(self.no_counter(&counted, &Fault::Unclear));
+        };
+        let Step { step, step_of } = self.step(sequence.step.as_ref(), last)?;
         if last / step < COUNTER_VALUES_MIN - 1 {
             let message = format!(
                 "`sequence`: its value has {} different numbers, and fewer than \
                  {COUNTER_VALUES_MIN} cannot tell a lost packet from a repeated one",
-                last / step + 1
+                (last / step + 1).min(u64::try_from(numbers.count).unwrap_or(u64::MAX))
             );
             return Err(self.error(counted.span, &message));
         }
-        self.check_no_holes(&counted, step)?;
+        if !step.is_multiple_of(numbers.stride) {
+            let message = format!(
+                "`sequence`: its value counts in steps of {0}, and `step` is {step}: what lies \
+                 between would be taken for losses; write `step = {0}`",
+                numbers.stride
+            );
+            return Err(self.error(counted.span, &message));
+        }
         let timestamp_step_ns =
             self.timestamp_step(sequence, timestamp, TimedCounter { last, step })?;
-        Ok(Some(Sequence { value, first: range.0, last: range.1, step, timestamp_step_ns }))
+        if step_of.is_some() && timestamp_step_ns.is_some() {
+            let message = "`sequence`: `timestamp-step-ns` needs a constant `step`; leave it out";
+            return Err(self.error(written.span(), message));
+        }
+        let (first, largest) = (numbers.first, numbers.largest());
+        let digits = self.digits(&numbers);
+        Ok(Some(Sequence { value, first, last, largest, step, step_of, timestamp_step_ns, digits }))
+    }
+
+    /// The knowledge about the values of the header, for an expression.
+    fn known(&self, expression: &Expr, narrow: Option<Narrow>) -> Known<'_> {
+        let layout = &self.header.layout;
+        // A field alone has its role only where it is present.
+        let is_field = matches!(expression, Expr::Value(id)
+            if !matches!(layout.values[*id].origin, Origin::Computed { .. }));
+        Known { layout, size: self.header.size, narrow, absent_is_zero: !is_field }
+    }
+
+    /// The fields that are the digits of a counter, the lowest first; empty if a digit is not one.
+    fn digits(&self, numbers: &Progression) -> Vec<SequenceDigit> {
+        let digit = |digit: &Digit| {
+            let weight = u64::try_from(digit.weight).ok()?;
+            let (part, count) = (digit.part?, digit.count);
+            Some(SequenceDigit { value: self.value_at(&part)?, weight, count, first: part.first })
+        };
+        numbers.digits.iter().map(digit).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// The value that begins at the lowest bit of a part, the widest one.
+    fn value_at(&self, part: &Part) -> Option<usize> {
+        let values = self.header.layout.values.iter().enumerate();
+        let found = values.filter(|(_, value)| match (part.source, &value.origin) {
+            (Source::Item(of), Origin::Word { item }) => of == *item && part.low == 0,
+            (Source::Item(of), Origin::Bits { item, low, .. }) => of == *item && part.low == *low,
+            (Source::Picked(of, number), Origin::Picked { item, pick }) => {
+                (of, number) == (*item, *pick) && part.low == 0
+            }
+            _ => false,
+        });
+        found.max_by_key(|(_, value)| value.width_bits).map(|(id, _)| id)
+    }
+
+    /// The error for a value that cannot be a counter.
+    fn no_counter(&self, counted: &Counted<'_>, fault: &Fault) -> LoadError {
+        let message = match fault {
+            Fault::Overlaps { upper, lower } => format!(
+                "`{}` and `{}` overlap, so nothing says when their sum begins anew; give the \
+                 lower part a `max`, or mask the sum",
+                self.text_of(upper),
+                self.text_of(lower)
+            ),
+            Fault::Skips { missing, next } => format!(
+                "its value is never {missing}, and the next number is {next}: it skips numbers \
+                 that would be taken for losses; put its parts together without a gap"
+            ),
+            Fault::Uneven => String::from(
+                "some of its numbers come from more values of the fields than others, so nothing \
+                 says when it begins anew; use a power of two, or give the field a `max`",
+            ),
+            Fault::Unclear => format!(
+                "nothing says which numbers `{}` takes, and when it begins anew; use sums, \
+                 products with constants, masks and shifts of fields",
+                self.header.layout.text_of(counted.value)
+            ),
+        };
+        self.error(counted.span.clone(), &format!("{}: {message}", counted.key))
+    }
+
+    fn text_of(&self, digit: &Digit) -> String {
+        let name = |part: Part| {
+            let by_name = self.value_at(&part).map(|id| self.header.layout.values[id].name.clone());
+            by_name.or_else(|| {
+                let word = Part { low: 0, ..part };
+                let id = self.value_at(&word)?;
+                Some(format!("{} >> {}", self.header.layout.values[id].name, part.low))
+            })
+        };
+        let name = match digit.part {
+            Some(Part { source: Source::Size, .. }) => Some(String::from("size")),
+            Some(Part { source: Source::Port, .. }) => Some(String::from("port")),
+            part => part.and_then(name),
+        };
+        let name = name.unwrap_or_else(|| String::from("a part"));
+        match digit.weight {
+            1 => name,
+            weight if name.contains(' ') => format!("({name}) * {weight}"),
+            weight => format!("{name} * {weight}"),
+        }
     }
 
     /// The width that is given holds the value, and is not wider than it.
@@ -116,9 +209,15 @@ impl Roles<'_, '_> {
     }
 
     /// A counter whose width is given takes all values of that width.
-    fn check_whole(&self, counted: &Counted<'_>, all: u64) -> Result<(), LoadError> {
-        let (low, high) = counted.range;
-        if (low, high) == (0, all) {
+    fn check_whole(
+        &self,
+        counted: &Counted<'_>,
+        numbers: &Progression,
+        all: u64,
+    ) -> Result<(), LoadError> {
+        let (low, high) = (numbers.first, numbers.largest());
+        // Below its stride, a counter's bits are always 0.
+        if low == 0 && all - high < numbers.stride {
             return Ok(());
         }
         let span = counted.bits.map_or(counted.span.clone(), Spanned::span);
@@ -128,56 +227,6 @@ impl Roles<'_, '_> {
             counted.key
         );
         Err(self.error(span, &message))
-    }
-
-    /// Every bit of a counter can be 1, but for those below its step.
-    fn check_no_holes(&self, counted: &Counted<'_>, step: u64) -> Result<(), LoadError> {
-        let possible = self.possible_bits(counted, counted.value);
-        let below_step = (1 << step.trailing_zeros()) - 1;
-        let holes = ones_over(counted.range.1) & !possible & !below_step;
-        if holes == 0 {
-            return Ok(());
-        }
-        let message = format!(
-            "{}: bit {} of its value is always 0, so it skips numbers that would be taken for \
-             losses; shift its parts together",
-            counted.key,
-            holes.trailing_zeros()
-        );
-        Err(self.error(counted.span.clone(), &message))
-    }
-
-    fn possible_bits(&self, counted: &Counted<'_>, part: &Expr) -> u64 {
-        let range = |part: &Expr| self.range_within(part, counted.narrow);
-        possible_bits(&self.header.layout, part, &range)
-    }
-
-    /// The parts of a sum do not overlap: else nothing says after which number it begins anew.
-    fn check_apart(&self, counted: &Counted<'_>, sum: &Expr) -> Result<(), LoadError> {
-        let Expr::Binary(Binary::Add | Binary::Or | Binary::ExclusiveOr, left, right) = sum else {
-            return Ok(());
-        };
-        self.check_apart(counted, left)?;
-        self.check_apart(counted, right)?;
-        let bits = |part: &Expr| self.possible_bits(counted, part);
-        let fits = |outer: &Expr, inner: &Expr| match outer {
-            Expr::Binary(Binary::Multiply, _, by) => by.constant().is_some_and(|by| {
-                self.range_within(inner, counted.narrow).is_some_and(|range| range.1 < by)
-            }),
-            outer => matches!(outer, Expr::Constant(_)),
-        };
-        if bits(left) & bits(right) == 0 || fits(left, right) || fits(right, left) {
-            return Ok(());
-        }
-        let text = |part: &Expr| self.header.layout.text_of(part);
-        let message = format!(
-            "{}: `{}` and `{}` overlap, so nothing says when their sum begins anew; give the \
-             lower part a `max`, or mask the sum",
-            counted.key,
-            text(left),
-            text(right)
-        );
-        Err(self.error(counted.span.clone(), &message))
     }
 
     /// A fragment's index is below its count in every packet that is accepted.
@@ -201,14 +250,24 @@ impl Roles<'_, '_> {
         &self,
         written: Option<&Spanned<model::Expression>>,
         last: u64,
-    ) -> Result<u64, LoadError> {
-        let Some(written) = written else { return Ok(1) };
-        match self.expression(written, "`sequence.step`")?.0 {
-            Expr::Constant(step) if (1..=last.max(1)).contains(&step) => Ok(step),
-            _ => {
-                let message = format!("`sequence.step` must be a constant from 1 to {last}");
-                Err(self.error(written.span(), &message))
+    ) -> Result<Step, LoadError> {
+        let Some(written) = written else { return Ok(Step { step: 1, step_of: None }) };
+        let (expression, range) = self.expression(written, "`sequence.step`")?;
+        let wrong = |message: String| Err(self.error(written.span(), &message));
+        match expression {
+            Expr::Constant(step) if (1..=last.max(1)).contains(&step) => {
+                Ok(Step { step, step_of: None })
             }
+            Expr::Constant(_) => {
+                wrong(format!("`sequence.step` must be a constant from 1 to {last}"))
+            }
+            _ if range.1 > last / COUNTER_VALUES_MIN => wrong(format!(
+                "`sequence.step` can be {}, and the counter begins anew after {last}: it must be \
+                 at most {}; give the field a `max`, or mask it",
+                range.1,
+                last / COUNTER_VALUES_MIN
+            )),
+            step_of => Ok(Step { step: 1, step_of: Some(step_of) }),
         }
     }
 
@@ -270,7 +329,6 @@ impl Roles<'_, '_> {
             range,
             span: event.key.span(),
             bits: event.bits.as_ref(),
-            narrow: None,
         };
         self.check_bits(&counted, 1)?;
         if range.1 - range.0 < COUNTER_VALUES_MIN - 1 {
@@ -284,11 +342,17 @@ impl Roles<'_, '_> {
         let bits = match (event.bits.as_ref(), self.field_bits(&key)) {
             (Some(bits), _) => *bits.get_ref() as u32,
             (None, Some(width)) => width,
-            (None, None) if range.1 > 0 && range == (0, ones_over(range.1)) => bits_over(range.1),
-            (None, None) => 64,
+            (None, None) => self.whole_bits(&key, range).unwrap_or(64),
         };
         let spill = event.spill.as_ref().map(|spill| self.spill(spill)).transpose()?;
         Ok(Some(Event { key, bits: u8::try_from(bits).unwrap_or(64), spill }))
+    }
+
+    /// The width of a computed key that takes all values of that width.
+    fn whole_bits(&self, key: &Expr, range: Range) -> Option<u32> {
+        let numbers = numbers_of(&self.known(key, None), key, range).ok()?;
+        let is_whole = numbers.first == 0 && numbers.stride == 1 && numbers.count.is_power_of_two();
+        is_whole.then(|| numbers.count.trailing_zeros())
     }
 
     fn spill(&self, written: &Spanned<model::Expression>) -> Result<Spill, LoadError> {
@@ -365,18 +429,20 @@ impl Roles<'_, '_> {
         Ok(())
     }
 
-    /// Checks that no bit of a fragment's index is always 0 although its packets need it.
+    /// Checks that a fragment's index reaches the numbers of all its packets.
     fn check_indexes(&self, index: &Expr, counts: Range, span: Span) -> Result<(), LoadError> {
         let last = counts.0.saturating_sub(1);
-        let range = |part: &Expr| self.range(part, 0..0, "").ok();
-        let holes = ones_over(last) & !possible_bits(&self.header.layout, index, &range);
-        if holes == 0 {
-            return Ok(());
-        }
+        let range = self.range(index, 0..0, "").unwrap_or((0, u64::MAX));
+        let missing = match numbers_of(&self.known(index, None), index, range) {
+            Ok(numbers) if numbers.stride > 1 => Some(numbers.first + 1),
+            Err(Fault::Skips { missing, .. }) => Some(missing),
+            // A number of an unclear form, or one that comes in several ways, may come.
+            Ok(_) | Err(_) => None,
+        };
+        let Some(missing) = missing.filter(|missing| *missing <= last) else { return Ok(()) };
         let message = format!(
-            "`fragment.index` can never be {}, and a fragment has at least {} packets: none would \
-             ever be complete; correct `index`",
-            holes & holes.wrapping_neg(),
+            "`fragment.index` can never be {missing}, and a fragment has at least {} packets: none \
+             would ever be complete; correct `index`",
             counts.0
         );
         Err(self.error(span, &message))
@@ -412,14 +478,13 @@ impl Roles<'_, '_> {
             ("event key", event.map(|event| &event.key)),
             ("fragment index", index),
         ];
-        let layout = &self.header.layout;
         let written = packet.source.iter().flatten();
         for (name, term) in written.zip(terms) {
             let SourceTerm::Value { value, .. } = *term else { continue };
-            let Some(term_bits) = WordBits::of(layout, &Expr::Value(value)) else { continue };
+            let term = Expr::Value(value);
             for (role, expression) in &counting {
-                let bits = expression.and_then(|expression| WordBits::of(layout, expression));
-                if bits.is_some_and(|bits| bits.within(term_bits)) {
+                let known = self.known(&term, None);
+                if expression.is_some_and(|expression| decides(&known, &term, expression)) {
                     let message = format!(
                         "`source`: `{}` holds the {role}, so each of its values would be a source \
                          of its own; name what stays the same in all packets of one source",
@@ -431,6 +496,12 @@ impl Roles<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// The growth of a counter.
+struct Step {
+    step: u64,
+    step_of: Option<Expr>,
 }
 
 /// A counter that goes with a time stamp.

@@ -2,6 +2,8 @@
 
 use fluxline_toml::nearest_three;
 
+use super::check_sum::sum_names;
+
 /// Usual names of check sums, letters and digits alone, and the catalogue's names for the likely
 /// ones. Source: the catalogue's own aliases.
 const ALIASES: [(&str, [&str; 3]); 8] = [
@@ -24,7 +26,8 @@ pub(crate) fn crc_names_like(name: &str) -> [&'static str; 3] {
     if let Some((_, names)) = ALIASES.iter().find(|(alias, _)| same(alias)) {
         return *names;
     }
-    match nearest_three(name, CRC_NAMES).as_slice() {
+    let names = CRC_NAMES.into_iter().chain(sum_names());
+    match nearest_three(name, names).as_slice() {
         [a, b, c, ..] => [a, b, c],
         _ => ALIASES[3].1,
     }

@@ -17,6 +17,7 @@ use super::layout::{
 use super::model::{self, BitOrder, BitRange, FieldType};
 use super::packed::{PACKED_BITS_MAX, Packed};
 use super::scope::{Context, LayoutKind, Names, Resolve, Written, title};
+use super::text::{Text, TextEnd};
 use fluxline_toml::LoadError;
 
 /// Most fields (bit fields, list fields and computed values included) of one file.
@@ -148,7 +149,7 @@ impl Declare<'_, '_> {
             (None, None) => {
                 return Err(error(
                     "`type` is missing; write one of u8 u16 u24 u32 u40 u48 u56 u64 i8 i16 i32 \
-                     i64 f32 f64 bytes, or give it a `list`",
+                     i64 f32 f64 bytes decimal signed-decimal, or give it a `list`",
                 ));
             }
             (Some(kind), None) => match packed {
@@ -157,11 +158,12 @@ impl Declare<'_, '_> {
             },
             (None, Some(list)) => (ItemKind::List(self.list(&title, list)?), ValueKind::Bytes),
         };
+        if let Some(until) = &field.until {
+            let marked = marked(field, until.get_ref(), &kind, value_kind);
+            kind = marked.filter(|_| packed.is_none()).ok_or_else(|| error(WRONG_UNTIL))?;
+        }
         self.check_shape(written, &title, &kind, value_kind)?;
-        let width_bits = match &kind {
-            ItemKind::Word { bytes, .. } => u32::from(*bytes) * 8,
-            ItemKind::Bytes { .. } | ItemKind::List(_) => 0,
-        };
+        let width_bits = width_of(&kind, value_kind);
         let value = match (&field.name, &kind) {
             (Some(name), ItemKind::List(_)) => {
                 self.name(name, Err("is a list; take a value out of it with `pick`"))?;
@@ -231,13 +233,12 @@ impl Declare<'_, '_> {
         if empty(&field.one_of) || field.bits.iter().any(|bits| empty(&bits.get_ref().one_of)) {
             return error("`one-of` is empty, so no packet would be right; name the values");
         }
-        if field.length.is_some() != matches!(kind, ItemKind::Bytes { .. }) {
-            return error(match field.bit_order {
-                Some(_) => "packed samples need `length`, the number of their bytes",
-                None => "`length` and `type = \"bytes\"` go together; write both or neither",
-            });
+        if field.length.is_some() != has_length(kind) {
+            return error(length_remedy(field, kind));
         }
-        if !field.bits.is_empty() && value_kind != ValueKind::Unsigned {
+        let is_word = matches!(kind, ItemKind::Word { .. });
+        let is_plain_word = is_word && value_kind == ValueKind::Unsigned;
+        if !(field.bits.is_empty() || is_plain_word) {
             return error("only unsigned integers have `bits`; write type = \"u8\" to \"u64\"");
         }
         if word_rules && (value_kind != ValueKind::Unsigned || field.name.is_none()) {
@@ -249,7 +250,10 @@ impl Declare<'_, '_> {
             return error("rules are checked in the header only; leave `equals` and the like out");
         }
         if self.written.part == LayoutKind::ListItem {
-            let varying = field.when.is_some() || field.list.is_some() || field.length.is_some();
+            let varying = field.when.is_some()
+                || field.list.is_some()
+                || field.length.is_some()
+                || field.until.is_some();
             if varying || field.at.is_some() {
                 return error(
                     "the fields of a list item follow one another and have fixed sizes; leave \
@@ -451,9 +455,66 @@ fn item_kind(kind: FieldType) -> Option<(ItemKind, ValueKind)> {
         FieldType::Bytes => {
             return Some((ItemKind::Bytes { length: Expr::Constant(0) }, ValueKind::Bytes));
         }
+        FieldType::Decimal | FieldType::SignedDecimal => {
+            let content = match kind {
+                FieldType::Decimal => ValueKind::Unsigned,
+                _ => ValueKind::Signed,
+            };
+            let end = TextEnd::Length(Expr::Constant(0));
+            return Some((ItemKind::Text(Text { content, end }), content));
+        }
         FieldType::Odd { .. } => return None,
     };
     Some((ItemKind::Word { bytes, kind: value }, value))
+}
+
+/// Returns true when a field of this kind needs a length.
+fn has_length(kind: &ItemKind) -> bool {
+    match kind {
+        ItemKind::Bytes { .. } => true,
+        ItemKind::Text(text) => matches!(text.end, TextEnd::Length(_)),
+        ItemKind::Word { .. } | ItemKind::List(_) => false,
+    }
+}
+
+/// The remedy for a length that is missing, or in a wrong place.
+fn length_remedy(field: &model::Field, kind: &ItemKind) -> &'static str {
+    match (&field.bit_order, kind) {
+        (Some(_), _) => "packed samples need `length`, the number of their bytes",
+        (None, ItemKind::Text(_)) => {
+            "a decimal number needs `length`, or `until` with the letters that end it"
+        }
+        (None, _) => "`length` and `type = \"bytes\"` go together; write both or neither",
+    }
+}
+
+/// The bits of a field's value; 0 for bytes and lists.
+fn width_of(kind: &ItemKind, value_kind: ValueKind) -> u32 {
+    match (kind, value_kind) {
+        (ItemKind::Word { bytes, .. }, _) => u32::from(*bytes) * 8,
+        (ItemKind::Text(_), ValueKind::Unsigned | ValueKind::Signed) => 64,
+        (ItemKind::Bytes { .. } | ItemKind::Text(_) | ItemKind::List(_), _) => 0,
+    }
+}
+
+/// Most letters that end a text.
+const MARKS_MAX: usize = 16;
+
+/// The remedy for `until` in a wrong place or form.
+const WRONG_UNTIL: &str = "`until` is one to 16 ASCII letters that end bytes or a decimal \
+     number, in place of `length`; correct it, or leave one of them out";
+
+/// The kind of a field that ends before a mark; `None`: it cannot, or the marks are wrong.
+fn marked(
+    field: &model::Field,
+    until: &str,
+    kind: &ItemKind,
+    content: ValueKind,
+) -> Option<ItemKind> {
+    let is_text = matches!(kind, ItemKind::Bytes { .. } | ItemKind::Text(_));
+    let right = (1..=MARKS_MAX).contains(&until.len()) && until.is_ascii();
+    let end = TextEnd::Mark(until.as_bytes().to_vec());
+    (is_text && right && field.length.is_none()).then_some(ItemKind::Text(Text { content, end }))
 }
 
 /// The highest and the lowest bit of `written`, within a word of `word_bits`.

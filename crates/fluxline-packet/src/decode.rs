@@ -8,11 +8,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::expression::Expr;
 use super::layout::{
     FieldOffset, Item, ItemKind, Layout, Origin, PacketType, Records, Stage, Value as LayoutValue,
     ValueKind,
 };
 use super::packed::Packed;
+use super::text::{Text, TextEnd, decimal, up_to_mark, write_decimal};
 use super::word::{extract, insert, read_word, sign_extend, write_word};
 
 /// A value as read from a packet.
@@ -87,6 +89,8 @@ impl Column {
 pub struct Located {
     /// Bytes of each item of the layout; `None` where the packet does not have it.
     pub items: Vec<Option<Range<usize>>>,
+    /// The start of each item, also of those that the packet does not have.
+    pub starts: Vec<usize>,
     /// The end of the furthest field \[byte\]; fields placed from the end do not count.
     pub end: usize,
     /// No field is missing.
@@ -146,8 +150,70 @@ impl PacketType {
         let field = &self.header.items[item];
         match field.kind {
             ItemKind::Word { .. } => store(field, &mut bytes[range.clone()], low, width, value),
-            ItemKind::Bytes { .. } | ItemKind::List(_) => false,
+            ItemKind::Text(ref text) if text.content == ValueKind::Unsigned => {
+                let content = content_of(text, bytes, range.clone());
+                write_decimal(&mut bytes[content], value);
+                true
+            }
+            ItemKind::Bytes { .. } | ItemKind::Text(_) | ItemKind::List(_) => false,
         }
+    }
+
+    /// Writes a number of zeros and the mark of a text where there are none yet: header item number
+    /// `item`.
+    pub fn lay_out_text(&self, bytes: &mut [u8], port: u16, item: usize) {
+        let located = self.locate(bytes, port);
+        let Some(ItemKind::Text(text)) = self.header.items.get(item).map(|item| &item.kind) else {
+            return;
+        };
+        let Some(&start) = located.starts.get(item) else { return };
+        let digits = self.digits_of(item, text);
+        let there = bytes.get_mut(start..).unwrap_or_default();
+        match &text.end {
+            TextEnd::Length(_) => {
+                let length = located.items.get(item).cloned().flatten().map_or(0, |at| at.len());
+                there.iter_mut().take(length).for_each(|byte| *byte = b'0');
+            }
+            // A text that was laid out before has no zero bytes.
+            TextEnd::Mark(marks) => {
+                let (_, content) = up_to_mark(there, marks);
+                if there.iter().take(content.max(1)).any(|byte| *byte == 0) {
+                    there.iter_mut().take(digits).for_each(|byte| *byte = b'0');
+                    there.iter_mut().skip(digits).take(1).for_each(|byte| *byte = marks[0]);
+                }
+            }
+        }
+    }
+
+    /// The digits that a number up to a mark is given: those of its largest value.
+    fn digits_of(&self, item: usize, text: &Text) -> usize {
+        let largest = self.header.items[item].value.map_or(0, |id| self.header.values[id].range.1);
+        match text.content {
+            ValueKind::Bytes => 0,
+            _ => largest.checked_ilog10().map_or(1, |log| log as usize + 1),
+        }
+    }
+
+    /// Bytes that [`PacketType::lay_out_text`] adds to those that each packet has.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        let items = self.header.items.iter().enumerate();
+        let marked = items.filter_map(|(number, item)| match &item.kind {
+            ItemKind::Text(text @ Text { end: TextEnd::Mark(_), .. }) => {
+                Some(self.digits_of(number, text) + 1)
+            }
+            _ => None,
+        });
+        marked.sum()
+    }
+
+    /// Returns the place of the content of a text in a packet; `None`: item `item` is not a text,
+    /// or the packet does not have it.
+    #[must_use]
+    pub fn text_content(&self, bytes: &[u8], port: u16, item: usize) -> Option<Range<usize>> {
+        let ItemKind::Text(text) = &self.header.items.get(item)?.kind else { return None };
+        let range = self.locate(bytes, port).items.get(item)?.clone()?;
+        Some(content_of(text, bytes, range))
     }
 
     /// Writes value number `id` of entry number `index` of the list that is header item `item`.
@@ -210,6 +276,17 @@ struct PickedValue {
     pick: usize,
 }
 
+/// The place of a text without its mark.
+fn content_of(text: &Text, bytes: &[u8], range: Range<usize>) -> Range<usize> {
+    match &text.end {
+        TextEnd::Mark(marks) => {
+            let (_, content) = up_to_mark(&bytes[range.clone()], marks);
+            range.start..range.start + content
+        }
+        TextEnd::Length(_) => range,
+    }
+}
+
 fn store(field: &Item, word: &mut [u8], low: u8, width: u8, value: u64) -> bool {
     let before = read_word(word, field.byte_order);
     write_word(word, field.byte_order, insert(before, low, width, value));
@@ -259,6 +336,7 @@ impl<'l, 'b> Walk<'l, 'b> {
         for (index, item) in layout.items.iter().enumerate() {
             walk.compute(|stage| stage == Stage::AfterItems(index));
             let range = walk.range_of(item, cursor);
+            walk.located.starts.push(range.as_ref().map_or(cursor, |range| range.start));
             if let (Some(range), false) = (&range, matches!(item.place, FieldOffset::FromEnd(_))) {
                 cursor = range.end;
                 walk.located.end = walk.located.end.max(cursor);
@@ -316,6 +394,10 @@ impl<'l, 'b> Walk<'l, 'b> {
         let length = match &item.kind {
             ItemKind::Word { bytes, .. } => u64::from(*bytes),
             ItemKind::Bytes { length } => self.evaluate(length),
+            ItemKind::Text(Text { end: TextEnd::Length(length), .. }) => self.evaluate(length),
+            ItemKind::Text(Text { end: TextEnd::Mark(marks), .. }) => {
+                up_to_mark(self.bytes.get(start..).unwrap_or_default(), marks).0 as u64
+            }
             ItemKind::List(list) => {
                 self.evaluate(&list.count).saturating_mul(u64::from(list.item_bytes))
             }
@@ -335,7 +417,13 @@ impl<'l, 'b> Walk<'l, 'b> {
                     self.values[part.value] = Some(extract(word, part.low, part.width));
                 }
             }
-            ItemKind::Bytes { .. } => {
+            ItemKind::Text(text) if text.content != ValueKind::Bytes => {
+                if let Some(id) = item.value {
+                    self.values[id] =
+                        decimal(&bytes[content_of(text, bytes, 0..bytes.len())], text.content);
+                }
+            }
+            ItemKind::Bytes { .. } | ItemKind::Text(_) => {
                 if let Some(id) = item.value {
                     self.values[id] = Some(index as u64);
                 }
@@ -366,16 +454,26 @@ impl<'l, 'b> Walk<'l, 'b> {
         }
     }
 
+    fn is_text(&self, value: &LayoutValue) -> bool {
+        matches!(value.origin, Origin::Word { item }
+            if matches!(self.layout.items[item].kind, ItemKind::Text(_)))
+    }
+
     fn value(&self, id: usize) -> Value<'b> {
         let about = &self.layout.values[id];
         let Some(bits) = self.values[id] else { return Value::Null };
         match (about.kind, about.width_bits) {
             (ValueKind::Unsigned, _) => Value::U64(bits),
+            (ValueKind::Signed, _) if self.is_text(about) => Value::I64(bits.cast_signed()),
             (ValueKind::Signed, width_bits) => Value::I64(sign_extend(bits, width_bits)),
             (ValueKind::Float, 32) => Value::F32(f32::from_bits(bits as u32)),
             (ValueKind::Float, _) => Value::F64(f64::from_bits(bits)),
             (ValueKind::Bytes, _) => {
                 let range = self.located.items.get(bits as usize).cloned().flatten();
+                let range = range.map(|range| match &self.layout.items[bits as usize].kind {
+                    ItemKind::Text(text) => content_of(text, self.bytes, range),
+                    _ => range,
+                });
                 range.and_then(|range| self.bytes.get(range)).map_or(Value::Null, Value::Bytes)
             }
         }
@@ -431,11 +529,12 @@ impl<'a> Iterator for RecordIterator<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let records = self.records?;
-        let bytes = match records.bytes.constant() {
-            Some(bytes) => bytes,
+        let bytes = match &records.bytes {
+            Some(Expr::Constant(bytes)) => *bytes,
+            Some(bytes) => Walk::over(&records.layout, self.rest, 0).evaluate(bytes),
             None => {
-                let walk = Walk::over(&records.layout, self.rest, 0);
-                walk.evaluate(&records.bytes)
+                let located = Walk::over(&records.layout, self.rest, 0).located;
+                if located.complete { located.end as u64 } else { 0 }
             }
         };
         let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;

@@ -145,7 +145,10 @@ fn packet(packet: &PacketType, order: ByteOrder) -> PacketDiagram {
 fn records(records: &Records, order: ByteOrder) -> RecordDiagram {
     RecordDiagram {
         name: records.name.clone(),
-        bytes: records.layout.text_of(&records.bytes),
+        bytes: match &records.bytes {
+            Some(bytes) => records.layout.text_of(bytes),
+            None => String::from("as many as its fields"),
+        },
         fields: lines(&records.layout, order),
         drawing: drawing::draw(&records.layout, drawing::Tail::None),
     }
@@ -232,6 +235,7 @@ fn item_line(layout: &Layout, item: &Item, order: ByteOrder) -> FieldLine {
             rule.push(format!("{} bytes", layout.text_of(length)));
         }
         ItemKind::Bytes { .. } => {}
+        ItemKind::Text(text) => rule.push(drawing::end_of(layout, text)),
         ItemKind::List(list) => {
             let count = layout.text_of(&list.count);
             rule.push(format!("{count} items of {} bytes", list.item_bytes));
@@ -293,11 +297,14 @@ fn roles(packet: &PacketType) -> Vec<(&'static str, String)> {
     });
     out.push(("source", terms.collect::<Vec<_>>().join(", ")));
     if let Some(sequence) = &packet.sequence {
-        let step = (sequence.step != 1).then(|| format!(", in steps of {}", sequence.step));
+        let step = match &sequence.step_of {
+            Some(step) => Some(format!(", in steps of {}", text(step))),
+            None => (sequence.step != 1).then(|| format!(", in steps of {}", sequence.step)),
+        };
         let (value, step) = (text(&sequence.value), step.unwrap_or_default());
         let wraps = match sequence.last.checked_add(1) {
             Some(count) if !count.is_power_of_two() => {
-                format!("begins anew after {}", sequence.first + sequence.last)
+                format!("begins anew after {}", sequence.largest)
             }
             _ => format!("wraps after {} bits", 64 - sequence.last.leading_zeros()),
         };
@@ -327,7 +334,7 @@ fn roles(packet: &PacketType) -> Vec<(&'static str, String)> {
             Edge::End(before) => format!("end - {before}"),
         };
         let when = crc.when.as_ref().map(|when| format!(", when {}", text(when)));
-        let (from, to, at) = (edge(crc.from), edge(crc.to), edge(crc.at));
+        let [at, from, to] = crc.edges().map(edge);
         let over = format!("{} over bytes {from} to {to}, at {at}", crc.algorithm);
         out.push(("crc", format!("{over}{}", when.unwrap_or_default())));
     }
@@ -351,7 +358,12 @@ fn timestamp_text(packet: &PacketType, timestamp: &Timestamp) -> String {
     let since = match (&timestamp.field_epoch, timestamp.epoch) {
         (Some(epoch), _) => {
             let (months, days) = (text(&epoch.months), text(&epoch.days));
-            format!("{} UTC + ({months}) months + ({days}) days", epoch.date)
+            match &epoch.parts {
+                Some([year, month, day]) => {
+                    format!("the date ({})-({})-({})", text(year), text(month), text(day))
+                }
+                None => format!("{} UTC + ({months}) months + ({days}) days", epoch.date),
+            }
         }
         (None, Epoch::Unix) => String::from("1970-01-01 UTC"),
         (None, Epoch::Tai) => String::from("1970-01-01 TAI"),

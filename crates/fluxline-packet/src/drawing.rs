@@ -8,6 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::layout::{FieldOffset, Item, ItemKind, Layout, PacketType, ValueKind};
+use super::text::{Text, TextEnd};
 
 /// Bytes in one row.
 const ROW_BYTES: usize = 4;
@@ -97,9 +98,12 @@ pub(super) fn payload_text(packet: &PacketType) -> String {
         (None, Some(trailer)) => format!(" to end - ({})", text(trailer)),
         (None, None) => String::from(" to the end"),
     };
-    let records = packet.records.as_ref().map(|records| {
-        let bytes = records.layout.text_of(&records.bytes);
-        format!(", records `{}` of {bytes} bytes", records.name)
+    let records = packet.records.as_ref().map(|records| match &records.bytes {
+        Some(bytes) => {
+            let bytes = records.layout.text_of(bytes);
+            format!(", records `{}` of {bytes} bytes", records.name)
+        }
+        None => format!(", records `{}` as long as their fields", records.name),
     });
     format!("{from}{to}{}", records.unwrap_or_default())
 }
@@ -117,6 +121,7 @@ fn varying(layout: &Layout, item: &Item, out: &mut Vec<String>) {
         ItemKind::Bytes { length } => {
             format!("{name}, {} bytes{place}", layout.text_of(length))
         }
+        ItemKind::Text(text) => format!("{name}, {}{place}", end_of(layout, text)),
         ItemKind::List(list) => {
             let count = layout.text_of(&list.count);
             format!("{name}: {count} items of {} bytes", list.item_bytes)
@@ -125,6 +130,18 @@ fn varying(layout: &Layout, item: &Item, out: &mut Vec<String>) {
     match &item.when {
         Some(when) => wide(out, '?', &format!("{what}, when {}", layout.text_of(when))),
         None => wide(out, ':', &what),
+    }
+}
+
+/// The end of a text, in words.
+pub(super) fn end_of(layout: &Layout, text: &Text) -> String {
+    match &text.end {
+        TextEnd::Length(length) => format!("{} bytes", layout.text_of(length)),
+        TextEnd::Mark(marks) => {
+            let mark = |byte: &u8| format!("`{}`", char::from(*byte).escape_debug());
+            let marks: Vec<String> = marks.iter().map(mark).collect();
+            format!("up to {}", marks.join(" or "))
+        }
     }
 }
 
@@ -229,6 +246,11 @@ pub(super) fn type_name(item: &Item) -> String {
             Some(packed) => format!("{} {}", packed.type_name(), packed.order.word()),
             None => String::from("bytes"),
         },
+        ItemKind::Text(text) => String::from(match text.content {
+            ValueKind::Unsigned => "decimal",
+            ValueKind::Signed => "signed-decimal",
+            ValueKind::Float | ValueKind::Bytes => "bytes",
+        }),
         ItemKind::List(_) => String::from("list"),
     }
 }

@@ -365,6 +365,7 @@ impl<'a> Resolver<'a, '_> {
         let known = ValueRanges {
             value: &|id| value(id).map(|value| value.range).ok_or_else(String::new),
             name: &|id| value(id).map_or_else(String::new, |value| value.name.clone()),
+            definition: &|_| None,
             size: (0, 0),
         };
         let range = known.range(&expression).map_err(error)?;

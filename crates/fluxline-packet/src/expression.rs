@@ -145,6 +145,25 @@ impl Binary {
         }
     }
 
+    /// Returns true when its operands may change places.
+    #[must_use]
+    pub(crate) const fn is_symmetric(self) -> bool {
+        matches!(
+            self,
+            Binary::Add
+                | Binary::Multiply
+                | Binary::And
+                | Binary::Or
+                | Binary::ExclusiveOr
+                | Binary::Equal
+                | Binary::NotEqual
+                | Binary::BothTrue
+                | Binary::AnyTrue
+                | Binary::Minimum
+                | Binary::Maximum
+        )
+    }
+
     /// The operation itself. Total: what a checked expression cannot do (overflow, division by
     /// zero, a shift beyond 63) wraps or yields 0, so that emulator expressions may use it too.
     #[must_use]

@@ -24,6 +24,9 @@ pub enum FieldType {
     F32,
     F64,
     Bytes,
+    /// A number in decimal digits.
+    Decimal,
+    SignedDecimal,
     /// Any other width, for packed samples.
     Odd {
         bits: u8,
@@ -32,7 +35,7 @@ pub enum FieldType {
 }
 
 /// The types of whole bytes, by name.
-const WHOLE_TYPES: [(&str, FieldType); 15] = [
+const WHOLE_TYPES: [(&str, FieldType); 17] = [
     ("u8", FieldType::U8),
     ("u16", FieldType::U16),
     ("u24", FieldType::U24),
@@ -48,6 +51,8 @@ const WHOLE_TYPES: [(&str, FieldType); 15] = [
     ("f32", FieldType::F32),
     ("f64", FieldType::F64),
     ("bytes", FieldType::Bytes),
+    ("decimal", FieldType::Decimal),
+    ("signed-decimal", FieldType::SignedDecimal),
 ];
 
 impl FieldType {
@@ -72,8 +77,8 @@ impl<'de> Deserialize<'de> for FieldType {
                 out.write_str("the name of a type")
             }
             fn visit_str<E: de::Error>(self, word: &str) -> Result<FieldType, E> {
-                const NAMES: [&str; 15] = {
-                    let mut names = [""; 15];
+                const NAMES: [&str; 17] = {
+                    let mut names = [""; 17];
                     let mut at = 0;
                     while at < names.len() {
                         names[at] = WHOLE_TYPES[at].0;

@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crc_fast::CrcAlgorithm;
-
+use super::check_sum::CheckSum;
 use super::epoch::Date;
 use super::expression::Binary;
-use super::layout::Edge;
 use super::model::ByteOrder;
 use super::outcome::RejectReason;
 
@@ -226,6 +224,9 @@ pub(crate) enum Op {
         rule: u16,
     },
     List(u16),
+    /// A decimal number of a constant length.
+    Decimal(DecimalLoad),
+    Text(u16),
     Crc(u16),
     /// The packet is right: collect the roles.
     Finish(u16),
@@ -244,6 +245,29 @@ pub(crate) struct ListPlan {
     pub picks: Vec<PickPlan>,
     /// Bits of the picks that must be found.
     pub required: u64,
+    pub rule: u16,
+}
+
+/// The place of a decimal number of a constant length: byte `registers[base] + at`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecimalLoad {
+    pub to: Register,
+    pub base: Register,
+    pub at: u16,
+    pub bytes: u16,
+    pub rule: u16,
+}
+
+/// The plan for reading a text whose length differs.
+#[derive(Clone, Debug)]
+pub(crate) struct TextPlan {
+    /// Its start; gets the place behind it.
+    pub base: Register,
+    /// Its length, where no mark ends it.
+    pub length: Option<Register>,
+    pub marks: Vec<u8>,
+    /// Gets the number, where it is needed.
+    pub to: Option<Register>,
     pub rule: u16,
 }
 
@@ -269,12 +293,7 @@ pub(crate) struct PickPlan {
 /// The plan for checking a check sum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrcPlan {
-    pub algorithm: CrcAlgorithm,
-    pub bytes: u8,
-    pub at: Edge,
-    pub byte_order: ByteOrder,
-    pub from: Edge,
-    pub to: Edge,
+    pub sum: CheckSum,
     pub rule: u16,
 }
 
@@ -286,6 +305,7 @@ pub(crate) struct Roles {
     pub port: Keep,
     pub terms: Register,
     pub sequence: Role,
+    pub step: Role,
     pub event: Role,
     pub spill: Role,
     pub fragment: FragmentPlan,

@@ -13,12 +13,17 @@ use super::word::ones_over;
 /// Smallest and largest value.
 pub(crate) type Range = (u64, u64);
 
+/// Most comparisons of two expressions.
+const COMPARISONS_MAX: u32 = 4096;
+
 /// The ranges of the values in an expression.
 pub(crate) struct ValueRanges<'a> {
     /// Range of a value; the error says why it cannot be used here.
     pub value: &'a dyn Fn(usize) -> Result<Range, String>,
     /// Its name.
     pub name: &'a dyn Fn(usize) -> String,
+    /// The expression that it always is, where it is computed.
+    pub definition: &'a dyn Fn(usize) -> Option<&'a Expr>,
     /// Range of `size`.
     pub size: Range,
 }
@@ -39,7 +44,7 @@ impl ValueRanges<'_> {
             Expr::Gray(of) => Ok((0, ones_over(self.range(of)?.1))),
             Expr::Binary(operator, left, right) => {
                 let (a, b) = (self.range(left)?, self.range(right)?);
-                if *operator == Binary::Subtract && never_less(left, right) {
+                if *operator == Binary::Subtract && self.never_less(left, right) {
                     return Ok((a.0.saturating_sub(b.1), a.1.saturating_sub(b.0)));
                 }
                 let (left, right) = (self.text(left), self.text(right));
@@ -51,6 +56,53 @@ impl ValueRanges<'_> {
         }
     }
 
+    /// Returns true when `left` is at least `right` for all values, by its form: `max(a, b) - b`,
+    /// `a - min(a, b)`, `a - (a & b)`, `a - a % b`, also by way of computed names. Ranges alone
+    /// cannot see that.
+    fn never_less(&self, left: &Expr, right: &Expr) -> bool {
+        let (left, right) = (self.plain(left), self.plain(right));
+        let same = |a: &Expr, b: &Expr| self.same(a, b, &mut COMPARISONS_MAX.clone());
+        let from_left =
+            matches!(left, Expr::Binary(Binary::Maximum, a, b) if same(a, right) || same(b, right));
+        let from_right = match right {
+            Expr::Binary(Binary::Minimum | Binary::And, a, b) => same(a, left) || same(b, left),
+            Expr::Binary(Binary::Remainder | Binary::Divide | Binary::ShiftRight, a, _) => {
+                same(a, left)
+            }
+            _ => false,
+        };
+        from_left || from_right
+    }
+
+    /// An expression without the names of computed values around it.
+    fn plain<'e>(&'e self, mut expression: &'e Expr) -> &'e Expr {
+        while let Expr::Value(id) = expression {
+            match (self.definition)(*id) {
+                Some(definition) => expression = definition,
+                None => break,
+            }
+        }
+        expression
+    }
+
+    /// Returns true when both are written alike, names of computed values and the order of
+    /// operands aside; `left` bounds the comparisons.
+    fn same(&self, a: &Expr, b: &Expr, left: &mut u32) -> bool {
+        let (a, b) = (self.plain(a), self.plain(b));
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            return false;
+        }
+        match (a, b) {
+            (Expr::Not(a), Expr::Not(b)) | (Expr::Gray(a), Expr::Gray(b)) => self.same(a, b, left),
+            (Expr::Binary(one, a, b), Expr::Binary(other, c, d)) if one == other => {
+                self.same(a, c, left) && self.same(b, d, left)
+                    || one.is_symmetric() && self.same(a, d, left) && self.same(b, c, left)
+            }
+            (a, b) => a == b,
+        }
+    }
+
     fn text(&self, expression: &Expr) -> String {
         let text = expression.to_text(self.name);
         match text.char_indices().nth(80) {
@@ -58,19 +110,6 @@ impl ValueRanges<'_> {
             None => text,
         }
     }
-}
-
-/// Returns true when `left` is at least `right` for all values, by its form: `max(a, b) - b`,
-/// `a - min(a, b)`, `a - (a & b)`, `a - a % b`. Ranges alone cannot see that.
-fn never_less(left: &Expr, right: &Expr) -> bool {
-    let from_left =
-        matches!(left, Expr::Binary(Binary::Maximum, a, b) if **a == *right || **b == *right);
-    let from_right = match right {
-        Expr::Binary(Binary::Minimum | Binary::And, a, b) => **a == *left || **b == *left,
-        Expr::Binary(Binary::Remainder | Binary::Divide | Binary::ShiftRight, a, _) => **a == *left,
-        _ => false,
-    };
-    from_left || from_right
 }
 
 /// An operand as a message shows it.

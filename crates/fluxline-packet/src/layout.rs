@@ -6,11 +6,16 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::check_sum::CheckSum;
+pub use super::edge::Edge;
 use super::epoch::FieldEpoch;
 use super::ess::Ess;
 use super::expression::Expr;
 use super::model::{ByteOrder, Epoch};
 use super::packed::Packed;
+use super::text::Text;
+pub use super::value_kind::ValueKind;
+use super::word::write_word;
 
 /// One type of packet, checked.
 #[derive(Clone, Debug)]
@@ -91,19 +96,6 @@ pub struct Value {
     pub unit: Option<String>,
     /// The meaning.
     pub help: String,
-}
-
-/// The interpretation of a value's bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueKind {
-    /// An unsigned integer.
-    Unsigned,
-    /// A two's complement integer of the value's width.
-    Signed,
-    /// IEEE 754 binary32 or binary64, by the width.
-    Float,
-    /// Raw bytes.
-    Bytes,
 }
 
 /// The origin of a value.
@@ -194,6 +186,8 @@ pub enum ItemKind {
         /// The length in bytes.
         length: Expr,
     },
+    /// A decimal number or bytes, with an end.
+    Text(Text),
     /// Equal items.
     List(List),
 }
@@ -332,12 +326,32 @@ pub struct Sequence {
     pub value: Expr,
     /// Its smallest value, at which it begins anew.
     pub first: u64,
-    /// Its largest value less its smallest; a step beyond it wraps.
+    /// Number of steps of 1 after which it begins anew, less one: the difference of its largest
+    /// and its smallest value where it takes all between.
     pub last: u64,
-    /// The growth from packet to packet.
+    /// Its largest value.
+    pub largest: u64,
+    /// The growth from packet to packet; 1 where the packet says it.
     pub step: u64,
+    /// The growth until the next packet, as a packet says it.
+    pub step_of: Option<Expr>,
     /// The growth of the time stamp from packet to packet \[ns\].
     pub timestamp_step_ns: Option<u64>,
+    /// The fields whose sum it is, the lowest digit first; empty if it is not such a sum.
+    pub digits: Vec<SequenceDigit>,
+}
+
+/// A field that is one digit of a counter: it adds `weight` times its value less `first`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SequenceDigit {
+    /// Number in the header's values.
+    pub value: usize,
+    /// The growth of the counter with it.
+    pub weight: u64,
+    /// The number of its values.
+    pub count: u128,
+    /// Its smallest value.
+    pub first: u64,
 }
 
 /// The value that joins packets to an event.
@@ -424,8 +438,8 @@ pub struct Payload {
 pub struct Records {
     /// The name of one.
     pub name: String,
-    /// The size of one \[byte\], over the values of `layout`.
-    pub bytes: Expr,
+    /// The size of one \[byte\], over the values of `layout`; `None`: as long as its fields.
+    pub bytes: Option<Expr>,
     /// The fields of one.
     pub layout: Layout,
 }
@@ -433,44 +447,14 @@ pub struct Records {
 /// The packet's check sum.
 #[derive(Clone, Debug)]
 pub struct Crc {
-    /// The name in the CRC catalogue.
+    /// Its name.
     pub algorithm: String,
-    /// The same for the library that computes it.
-    pub(crate) code: crc_fast::CrcAlgorithm,
-    /// Its width \[byte\]: 2, 4 or 8.
-    pub bytes: u8,
-    /// Its place.
-    pub at: Edge,
-    /// Order of its bytes.
-    pub byte_order: ByteOrder,
-    /// The first byte that it covers.
-    pub from: Edge,
-    /// The end of what it covers.
-    pub to: Edge,
+    /// Its place, and how it is computed.
+    pub(crate) plan: CheckSum,
     /// It is checked only when this is not zero.
     pub when: Option<Expr>,
     /// The rule's number.
     pub rule: u16,
-}
-
-/// A place counted from either end of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
-    /// This number of bytes after the start.
-    Start(u32),
-    /// This number of bytes before the end.
-    End(u32),
-}
-
-impl Edge {
-    /// The place in a packet of `size` bytes; `None` when it lies outside.
-    #[must_use]
-    pub fn within(self, size: usize) -> Option<usize> {
-        match self {
-            Edge::Start(offset) => Some(offset as usize).filter(|&at| at <= size),
-            Edge::End(offset) => size.checked_sub(offset as usize),
-        }
-    }
 }
 
 impl Sequence {
@@ -484,10 +468,22 @@ impl Sequence {
 }
 
 impl Crc {
-    /// The check sum of `bytes`.
+    /// Writes the right check sum into a packet; does nothing where the packet is too short.
+    pub fn write(&self, packet: &mut [u8]) {
+        let Some((place, sum)) = self.plan.of(packet) else { return };
+        write_word(&mut packet[place], self.plan.byte_order, sum);
+    }
+
+    /// Returns true when a packet has the right check sum; `None`: it is too short for one.
     #[must_use]
-    pub fn checksum(&self, bytes: &[u8]) -> u64 {
-        crc_fast::checksum(self.code, bytes)
+    pub fn is_right(&self, packet: &[u8]) -> Option<bool> {
+        self.plan.is_right(packet)
+    }
+
+    /// The edges of its place and of the bytes that it covers: at, from, to.
+    #[must_use]
+    pub fn edges(&self) -> [Edge; 3] {
+        [self.plan.at, self.plan.from, self.plan.to]
     }
 }
 
@@ -502,7 +498,7 @@ impl Layout {
     pub fn lists(&self) -> impl Iterator<Item = (usize, &List)> {
         self.items.iter().enumerate().filter_map(|(index, item)| match &item.kind {
             ItemKind::List(list) => Some((index, list)),
-            ItemKind::Word { .. } | ItemKind::Bytes { .. } => None,
+            ItemKind::Word { .. } | ItemKind::Bytes { .. } | ItemKind::Text(_) => None,
         })
     }
 
@@ -524,6 +520,15 @@ impl Layout {
         })
     }
 
+    /// Returns the expression that a computed value always is.
+    #[must_use]
+    pub(crate) fn definition(&self, id: usize) -> Option<&Expr> {
+        match &self.values.get(id)?.origin {
+            Origin::Computed { value, when: None, .. } => Some(value),
+            _ => None,
+        }
+    }
+
     /// An expression over this layout's values, as text.
     #[must_use]
     pub fn text_of(&self, expression: &Expr) -> String {
@@ -538,6 +543,7 @@ impl Item {
         match &self.kind {
             ItemKind::Word { bytes, .. } => Some(u32::from(*bytes)),
             ItemKind::Bytes { length } => u32::try_from(length.constant()?).ok(),
+            ItemKind::Text(text) => text.fixed_bytes(),
             ItemKind::List(list) => {
                 u32::try_from(list.count.constant()?).ok()?.checked_mul(list.item_bytes)
             }

@@ -8,7 +8,7 @@ use core::fmt::Write;
 
 use super::compile::compile;
 use super::declare::check_value_name;
-use super::layout::{PacketType, SourceTerm};
+use super::layout::{PacketType, SourceTerm, ValueKind};
 use super::model::{ByteOrder, Document};
 use super::outcome::{Reject, SourceKey};
 use super::program::Program;
@@ -167,9 +167,15 @@ impl Description {
                 key.terms.checked_shr(below).unwrap_or(0) & super::word::mask(term.width_bits());
             let space = if label.is_empty() { "" } else { " " };
             let _ = match term {
-                SourceTerm::Value { value, .. } => {
-                    let name = &packet_type.header.values[*value].name;
-                    write!(label, "{space}{name}={packed}")
+                SourceTerm::Value { value, width_bits } => {
+                    let value = &packet_type.header.values[*value];
+                    match value.kind {
+                        ValueKind::Signed => {
+                            let signed = super::word::sign_extend(packed, *width_bits);
+                            write!(label, "{space}{}={signed}", value.name)
+                        }
+                        _ => write!(label, "{space}{}={packed}", value.name),
+                    }
                 }
                 SourceTerm::Packet => match self.packets.get(packed as usize) {
                     Some(of) => write!(label, "{space}{}", of.name),

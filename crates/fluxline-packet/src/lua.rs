@@ -11,6 +11,7 @@ use core::fmt::Write;
 use super::expression::{Binary, Expr};
 use super::layout::Item;
 use super::model::ByteOrder;
+use super::text::{Text, TextEnd};
 
 /// Tries the packet types in their order.
 pub(super) const MAIN: &str = r#"
@@ -68,6 +69,29 @@ local function samples(range, bits, signed, lowest_first)
   end
   if count > 32 then text = text .. " ..." end
   return text
+end
+local function marked(tvb, at, size, marks)
+  for place = at, size - 1 do
+    if marks:find(string.char(tvb(place, 1):uint()), 1, true) then
+      return place - at + 1, place - at
+    end
+  end
+  local length = math.max(size - at, 0)
+  return length, length
+end
+local function digits(tvb, at, length)
+  if length == 0 then return nil end
+  return tvb(at, length):raw():match("^%s*([+-]?%d+)%s*$")
+end
+local function decimal(tvb, at, length)
+  local text, value = digits(tvb, at, length), ZERO
+  if text == nil or text:find("^[+-]") then return nil end
+  for digit in text:gmatch("%d") do value = value * U(10) + U(tonumber(digit)) end
+  return value
+end
+local function signed_decimal(tvb, at, length)
+  local text = digits(tvb, at, length)
+  return text and Int64.new(tonumber(text))
 end
 local function bits(word, low, mask) return word:rshift(low):band(mask) end
 "#;
@@ -164,6 +188,21 @@ fn call(function: &str, arguments: &[&Expr], after: &str, out: &mut String) {
     }
     out.push(')');
     out.push_str(after);
+}
+
+/// The Lua expressions of a text's whole length and of its content's.
+pub(super) fn text_lengths(text: &Text, at: &str) -> String {
+    match &text.end {
+        TextEnd::Length(length) => {
+            let length = expression(length);
+            format!("N({length}), N({length})")
+        }
+        TextEnd::Mark(marks) => {
+            // By their numbers, as Lua's escapes.
+            let marks: String = marks.iter().map(|mark| format!("\\{mark:03}")).collect();
+            format!("marked(tvb, {at}, size, \"{marks}\")")
+        }
+    }
 }
 
 /// Unit and help, to be appended to a value.

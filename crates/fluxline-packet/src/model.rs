@@ -3,6 +3,7 @@
 //! Nothing here is checked beyond shape; `load` turns a [`Document`] into a checked description.
 //! docs/packet-descriptions.md is the manual of this language.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -171,8 +172,10 @@ pub struct Field {
     /// The kind of value; absent when `list` is there.
     #[serde(rename = "type")]
     pub kind: Option<FieldType>,
-    /// For `type = "bytes"` and packed samples: the number of bytes.
+    /// For `type = "bytes"`, decimal numbers and packed samples: the number of bytes.
     pub length: Option<Spanned<Expression>>,
+    /// For bytes and decimal numbers, instead of a length: it ends before one of these letters.
+    pub until: Option<Spanned<String>>,
     /// Its offset \[byte\]; negative: from the end of the packet. Default: after the one
     /// before.
     pub at: Option<Spanned<i64>>,
@@ -307,7 +310,7 @@ pub struct Sequence {
     /// Its width \[bit\], 4 to 64, after which it wraps; default: the field's, where `value` is
     /// one.
     pub bits: Option<Spanned<u64>>,
-    /// The growth from packet to packet; default 1.
+    /// The growth from packet to packet: a constant, or what a packet says; default 1.
     pub step: Option<Spanned<Expression>>,
     /// The growth of the time stamp from packet to packet \[ns\]: finds losses of whole wraps.
     pub timestamp_step_ns: Option<Spanned<u64>>,
@@ -363,15 +366,21 @@ pub enum WrittenEpoch {
     /// `"unix"` and so on.
     Named(Epoch),
     /// `{ date = "2000-01-01", months = "6 * reference_epoch" }`.
-    Counted(CountedEpoch),
+    Counted(Box<CountedEpoch>),
 }
 
-/// A date, and the months and days that a packet counts from it.
+/// A date, and the months and days that a packet counts from it; or the date that a packet has.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountedEpoch {
     /// The date, `YYYY-MM-DD`, from 1970 on unless `days` are counted.
-    pub date: Spanned<String>,
+    pub date: Option<Spanned<String>>,
+    /// The year in the packet, instead of a date.
+    pub year: Option<Spanned<Expression>>,
+    /// The month in it, from 1.
+    pub month: Option<Spanned<Expression>>,
+    /// The day in it, from 1: of the month, or of the year where there is no month.
+    pub day: Option<Spanned<Expression>>,
     /// Months after it.
     pub months: Option<Spanned<Expression>>,
     /// Days after it.
@@ -385,8 +394,8 @@ impl<'de> Deserialize<'de> for WrittenEpoch {
             type Value = WrittenEpoch;
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str(
-                    "\"unix\", \"tai\", \"gps\", \"start\" or { date = \"2000-01-01\", \
-                     months = \"...\" }",
+                    "\"unix\", \"tai\", \"gps\", \"start\", { date = \"2000-01-01\", months = \
+                     \"...\" } or { year = \"...\", month = \"...\", day = \"...\" }",
                 )
             }
             fn visit_str<E: de::Error>(self, word: &str) -> Result<WrittenEpoch, E> {
@@ -394,7 +403,7 @@ impl<'de> Deserialize<'de> for WrittenEpoch {
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenEpoch, A::Error> {
                 let counted = CountedEpoch::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(WrittenEpoch::Counted(counted))
+                Ok(WrittenEpoch::Counted(Box::new(counted)))
             }
         }
         deserializer.deserialize_any(OfEpoch)
@@ -434,9 +443,8 @@ pub struct Records {
     /// The name of one record.
     pub name: Spanned<String>,
     /// The size of one record \[byte\]: a constant or parameter expression, or one over the
-    /// record's
-    /// own fields (then the fields that it uses must lie at fixed places).
-    pub bytes: Spanned<Expression>,
+    /// record's own fields. Without it, a record is as long as its fields.
+    pub bytes: Option<Spanned<Expression>>,
     /// The fields of one record.
     pub fields: Vec<Spanned<Field>>,
     /// Values computed from them.
@@ -449,7 +457,7 @@ pub struct Records {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Crc {
     /// The name in the CRC catalogue, for example `"CRC-64/XZ"`, `"CRC-32/ISO-HDLC"`,
-    /// `"CRC-32/ISCSI"`.
+    /// `"CRC-32/ISCSI"`; or that of a sum, for example `"sum-16"`, `"xor-8"`, `"internet"`.
     pub algorithm: Spanned<String>,
     /// The offset of the check sum \[byte\]; negative: from the end.
     pub at: Spanned<i64>,
@@ -459,8 +467,27 @@ pub struct Crc {
     pub from: Option<i64>,
     /// The end of what it covers (not included); negative: from the end. Default: `at`.
     pub to: Option<i64>,
+    /// Bytes that are not in the packet and count behind the covered ones.
+    #[serde(default)]
+    pub extra: Vec<u8>,
+    /// The complement of the sum that the packet has.
+    #[serde(default)]
+    pub complement: Complement,
     /// It is checked only when this is not zero.
     pub when: Option<Spanned<Expression>>,
+}
+
+/// The complement of a check sum.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Complement {
+    /// The sum itself.
+    #[default]
+    None,
+    /// All bits turned.
+    Ones,
+    /// Its negative: with it, the sum of all is 0.
+    Twos,
 }
 
 /// The values with which an emulator fills a packet.

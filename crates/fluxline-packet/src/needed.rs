@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::expression::Expr;
 use super::layout::{Fragment, ItemKind, Layout, Origin, PacketType, SourceTerm};
+use super::text::{Text, TextEnd};
 
 /// All that `roots` are computed from.
 pub(crate) fn closure(layout: &Layout, roots: &[&Expr]) -> Vec<bool> {
@@ -34,8 +35,9 @@ pub(crate) fn needed_values(packet: &PacketType) -> Vec<bool> {
         roots.extend(&item.when);
         match &item.kind {
             ItemKind::Bytes { length } => roots.push(length),
+            ItemKind::Text(Text { end: TextEnd::Length(length), .. }) => roots.push(length),
             ItemKind::List(list) => roots.push(&list.count),
-            ItemKind::Word { .. } => {}
+            ItemKind::Word { .. } | ItemKind::Text(_) => {}
         }
         let word = core::iter::once((item.value, &item.rules));
         for (value, rules) in word.chain(item.bits.iter().map(|b| (Some(b.value), &b.rules))) {
@@ -46,6 +48,7 @@ pub(crate) fn needed_values(packet: &PacketType) -> Vec<bool> {
         }
     }
     roots.extend(packet.sequence.iter().map(|sequence| &sequence.value));
+    roots.extend(packet.sequence.iter().filter_map(|sequence| sequence.step_of.as_ref()));
     roots.extend(packet.event.iter().map(|event| &event.key));
     roots.extend(packet.event.iter().filter_map(|event| Some(&event.spill.as_ref()?.value)));
     match &packet.fragment {

@@ -16,6 +16,7 @@ use super::expression::{Binary, Expr};
 use super::field_type::BitOrder;
 use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, PacketType, ValueKind};
 use super::model::ByteOrder;
+use super::text::Text;
 
 /// Python source: for each packet type a dtype of its header and, where the payload is made of
 /// records of one size, one of a record, with functions for bits and computed values.
@@ -42,14 +43,15 @@ pub fn dtypes(description: &Description) -> String {
         write_payload(packet, &name, &mut out);
         let Some(records) = &packet.records else { continue };
         let prefix = format!("{name}_{}", records.name);
-        match records.bytes.constant() {
+        match records.bytes.as_ref().and_then(Expr::constant) {
             Some(bytes) => {
                 let _ = writeln!(out, "\n# Record `{}` of packet `{}`.", records.name, packet.name);
                 let layout = &records.layout;
                 Table { layout, prefix: &prefix, itemsize: Some(bytes) }.write(&mut out);
             }
             None => {
-                let size = records.layout.text_of(&records.bytes);
+                let size = records.bytes.as_ref().map(|bytes| records.layout.text_of(bytes));
+                let size = size.unwrap_or_else(|| String::from("as many as its fields"));
                 let _ = writeln!(
                     out,
                     "\n# No dtype for record `{}`: its size differs from record to record \
@@ -89,6 +91,10 @@ def _samples(raw, bits, signed, lowest_first):
     weights = 1 << np.arange(bits, dtype="<i8")
     sample = single @ (weights if lowest_first else weights[::-1])
     return np.where(sample >> (bits - 1) & 1, sample - (1 << bits), sample) if signed else sample
+
+
+def _decimal(raw, kind):
+    return np.char.strip(np.asarray(raw)).astype(kind)
 
 
 def _gray(value):
@@ -230,6 +236,14 @@ impl Table<'_> {
                 Origin::Picked { .. } | Origin::Computed { .. } => continue,
             };
             let field = &self.layout.items[item];
+            if matches!(field.kind, ItemKind::Text(_)) {
+                if let Some(text) = self.decimal(field) {
+                    let name = format!("{}_number", value.name);
+                    self.function(&name, &value.help, &text, field.when.as_ref(), out);
+                    known.insert(id, format!("{}_{name}(array)", self.prefix));
+                }
+                continue;
+            }
             let Some(word) = self.word(field) else { continue };
             if value.kind != ValueKind::Unsigned {
                 continue;
@@ -271,10 +285,15 @@ impl Table<'_> {
             let name = format!("{}_samples", value.name);
             self.function(&name, &value.help, &text, item.when.as_ref(), out);
         }
+        self.write_computed(&mut known, out);
+    }
+
+    /// A function for each computed value.
+    fn write_computed(&self, known: &mut BTreeMap<usize, String>, out: &mut String) {
         for &id in &self.layout.computed_order {
             let value = &self.layout.values[id];
             let Origin::Computed { value: expression, when, .. } = &value.origin else { continue };
-            match python(expression, &known) {
+            match python(expression, known) {
                 Some(text) => {
                     self.function(&value.name, &value.help, &text, when.as_ref(), out);
                     known.insert(id, format!("{}_{}(array)", self.prefix, value.name));
@@ -301,6 +320,17 @@ impl Table<'_> {
              return {text}\n",
             self.prefix
         );
+    }
+
+    /// A decimal number as an expression over `array`, where the dtype has the field.
+    fn decimal(&self, item: &Item) -> Option<String> {
+        let ItemKind::Text(Text { content, .. }) = item.kind else { return None };
+        let in_dtype = matches!(item.place, FieldOffset::Fixed(_))
+            && item.fixed_bytes().is_some()
+            && (self.itemsize.is_some() || item.when.is_none());
+        let name = item.name.as_deref().filter(|_| in_dtype)?;
+        let kind = if content == ValueKind::Signed { "<i8" } else { "<u8" };
+        Some(format!("_decimal(array[\"{name}\"], \"{kind}\")"))
     }
 
     /// The word of a field as an expression over `array`, where the dtype has the field.
@@ -334,6 +364,7 @@ fn format_of(item: &Item) -> Option<(String, u32)> {
             ValueKind::Float => format!("{order}f{bytes}"),
         },
         ItemKind::Bytes { .. } => format!("({bytes},)u1"),
+        ItemKind::Text(_) => format!("S{bytes}"),
         ItemKind::List(_) => return None,
     };
     Some((format, bytes))

@@ -11,6 +11,8 @@ pub struct Parsed {
     pub source: SourceKey,
     /// The packet counter as it stands in the packet; its width is the packet type's.
     pub sequence: Option<u64>,
+    /// The growth of the counter until the next packet, where the packet says it.
+    pub step: Option<u64>,
     /// The event key as it stands in the packet; its width is the packet type's.
     pub event: Option<u64>,
     /// The spill number as it stands in the packet: keys count anew with each.

@@ -36,6 +36,7 @@ impl Output {
             window_loads: Vec::new(),
             one_of: Vec::new(),
             lists: Vec::new(),
+            texts: Vec::new(),
             crcs: Vec::new(),
             roles: Vec::new(),
             rule_packets: Vec::new(),

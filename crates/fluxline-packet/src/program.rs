@@ -10,11 +10,14 @@ use alloc::vec::Vec;
 
 use super::expression::gray_to_binary;
 use super::instruction::{
-    CrcPlan, EpochPlan, FRAGMENT_COUNT_MAX, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE,
-    Op, PORT, REGISTERS_MAX, REGISTERS_SMALL, Register, Role, Roles, SIZE, WindowLoad,
+    CrcPlan, DecimalLoad, EpochPlan, FRAGMENT_COUNT_MAX, FragmentPlan, Keep, ListLoad, ListPlan,
+    Load, NO_RULE, Op, PORT, REGISTERS_MAX, REGISTERS_SMALL, Register, Role, Roles, SIZE, TextPlan,
+    WindowLoad,
 };
+use super::layout::ValueKind;
 use super::model::ByteOrder;
 use super::outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
+use super::text::{decimal, up_to_mark};
 use super::word::read_word;
 use fluxline_core::{Datagram, SenderAddress};
 
@@ -29,6 +32,7 @@ pub struct Program {
     pub(crate) window_loads: Vec<WindowLoad>,
     pub(crate) one_of: Vec<u64>,
     pub(crate) lists: Vec<ListPlan>,
+    pub(crate) texts: Vec<TextPlan>,
     pub(crate) crcs: Vec<CrcPlan>,
     pub(crate) roles: Vec<Roles>,
     /// The packet type that each rule belongs to.
@@ -90,12 +94,8 @@ impl Program {
                 Op::LoadBig64(load) => m.load(load, u64::from_be_bytes)?,
                 Op::LoadOdd { load, bytes, byte_order } => m.load_odd(load, bytes, byte_order)?,
                 Op::Add { to, left, right } => m.set(to, m.at(left).wrapping_add(m.at(right))),
-                Op::Subtract { to, left, right } => {
-                    m.set(to, m.at(left).wrapping_sub(m.at(right)));
-                }
-                Op::Multiply { to, left, right } => {
-                    m.set(to, m.at(left).wrapping_mul(m.at(right)));
-                }
+                Op::Subtract { to, left, right } => m.join(to, left, right, u64::wrapping_sub),
+                Op::Multiply { to, left, right } => m.join(to, left, right, u64::wrapping_mul),
                 Op::And { to, left, right } => m.set(to, m.at(left) & m.at(right)),
                 Op::Binary { operator, to, left, right } => {
                     m.set(to, operator.apply(m.at(left), m.at(right)));
@@ -122,6 +122,8 @@ impl Program {
                 }
                 Op::RequireSize { min, max, rule } => m.size(min, max, rule)?,
                 Op::List(list) => m.list(&self.lists[usize::from(list)])?,
+                Op::Decimal(number) => m.decimal_at(number)?,
+                Op::Text(text) => m.text(&self.texts[usize::from(text)])?,
                 Op::Crc(crc) => m.crc(&self.crcs[usize::from(crc)])?,
                 Op::Finish(roles) => return m.finish(&self.roles[usize::from(roles)], datagram),
             }
@@ -157,6 +159,11 @@ impl<'a, const N: usize> Machine<'a, N> {
     #[inline(always)]
     fn set(&mut self, register: Register, value: u64) {
         self.registers[usize::from(register) & (N - 1)] = value;
+    }
+
+    #[inline(always)]
+    fn join(&mut self, to: Register, left: Register, right: Register, of: fn(u64, u64) -> u64) {
+        self.set(to, of(self.at(left), self.at(right)));
     }
 
     #[cold]
@@ -286,18 +293,47 @@ impl<'a, const N: usize> Machine<'a, N> {
         Ok(())
     }
 
+    fn decimal_at(&mut self, of: DecimalLoad) -> Result<(), Reject> {
+        let start = self.at(of.base).saturating_add(of.at.into());
+        self.decimal(of.to, start, u64::from(of.bytes), of.rule)
+    }
+
+    /// Reads a decimal number.
+    fn decimal(&mut self, to: Register, start: u64, bytes: u64, rule: u16) -> Result<(), Reject> {
+        let end = start.saturating_add(bytes);
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let text = range.and_then(|(start, end)| self.bytes.get(start..end));
+        let Some(text) = text else { return Err(self.reject(RejectReason::Short, rule)) };
+        let Some(number) = decimal(text, ValueKind::Unsigned) else {
+            return Err(self.reject(RejectReason::Value, rule));
+        };
+        self.set(to, number);
+        Ok(())
+    }
+
+    /// Reads a text of any length, and goes behind it.
+    fn text(&mut self, plan: &TextPlan) -> Result<(), Reject> {
+        let start = self.at(plan.base);
+        let rest = usize::try_from(start).ok().and_then(|start| self.bytes.get(start..));
+        let Some(rest) = rest else { return Err(self.reject(RejectReason::Short, plan.rule)) };
+        let (whole, content) = match plan.length {
+            Some(length) => (self.at(length), self.at(length)),
+            None => {
+                let (whole, content) = up_to_mark(rest, &plan.marks);
+                (whole as u64, content as u64)
+            }
+        };
+        self.require(whole <= rest.len() as u64, RejectReason::Short, plan.rule)?;
+        self.set(plan.base, start.saturating_add(whole));
+        match plan.to {
+            Some(to) => self.decimal(to, start, content, plan.rule),
+            None => Ok(()),
+        }
+    }
+
     fn crc(&self, plan: &CrcPlan) -> Result<(), Reject> {
-        let size = self.bytes.len();
-        let places = (plan.at.within(size), plan.from.within(size), plan.to.within(size));
-        let (Some(at), Some(from), Some(to)) = places else {
-            return Err(self.reject(RejectReason::Short, plan.rule));
-        };
-        let written = self.bytes.get(at..).and_then(|rest| rest.get(..usize::from(plan.bytes)));
-        let (Some(written), Some(covered)) = (written, self.bytes.get(from..to)) else {
-            return Err(self.reject(RejectReason::Short, plan.rule));
-        };
-        let sum = crc_fast::checksum(plan.algorithm, covered);
-        let right = sum == read_word(written, plan.byte_order);
+        let right = plan.sum.is_right(self.bytes);
+        let Some(right) = right else { return Err(self.reject(RejectReason::Short, plan.rule)) };
         self.require(right, RejectReason::Checksum, plan.rule)
     }
 
@@ -316,6 +352,7 @@ impl<'a, const N: usize> Machine<'a, N> {
             packet: roles.packet,
             source: SourceKey { sender, terms: self.at(roles.terms) },
             sequence: present(roles.sequence),
+            step: present(roles.step),
             event: present(roles.event),
             spill: present(roles.spill),
             part,

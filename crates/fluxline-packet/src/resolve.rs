@@ -16,6 +16,7 @@ use super::expression::{Expr, constant_of};
 use super::interval::ValueRanges;
 use super::layout::{ItemKind, Layout, Origin, Stage};
 use super::scope::{Context, Names, PACKET_BYTES_MAX, Resolved, Written, title};
+use super::text::{Text, TextEnd};
 use super::{model, walk};
 use fluxline_toml::LoadError;
 
@@ -66,6 +67,10 @@ fn fill_expressions(
             ItemKind::Bytes { length } => {
                 *length = fold(optional(&field.length, "length")?.unwrap_or(Expr::Constant(0)));
             }
+            ItemKind::Text(Text { end: TextEnd::Length(length), .. }) => {
+                *length = fold(optional(&field.length, "length")?.unwrap_or(Expr::Constant(0)));
+            }
+            ItemKind::Text(_) => {}
             ItemKind::List(list) => {
                 let Some(as_written) = &field.list else { continue };
                 let count = &as_written.get_ref().count;
@@ -100,6 +105,7 @@ pub(crate) fn fold(expression: Expr) -> Expr {
     let known = ValueRanges {
         value: &|_| Err(String::new()),
         name: &|_| String::new(),
+        definition: &|_| None,
         size: (0, u64::from(PACKET_BYTES_MAX)),
     };
     match (constant_of(&expression), known.range(&expression)) {
@@ -171,8 +177,9 @@ fn order_computed(
         item.when.iter().for_each(&mut visit);
         match &item.kind {
             ItemKind::Bytes { length } => visit(length),
+            ItemKind::Text(Text { end: TextEnd::Length(length), .. }) => visit(length),
             ItemKind::List(list) => visit(&list.count),
-            ItemKind::Word { .. } => {}
+            ItemKind::Word { .. } | ItemKind::Text(_) => {}
         }
     }
     mark(layout, early, &mut stages, |id| Stage::AfterItems(after[id].unwrap_or(0)));

@@ -3,26 +3,26 @@
 //! Each role is checked against the resolved header: that its expressions are proven, that widths
 //! fit, and that keys which need one another are both there.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::str::FromStr;
 
-use crc_fast::CrcAlgorithm;
 use toml::Spanned;
 
+use super::check_sum::{Algorithm, CheckSum, EXTRA_BYTES_MAX, Extra};
 use super::crc_names::crc_names_like;
 use super::declare::check_name;
-use super::epoch::{Date, FieldEpoch};
+use super::epoch::{Date, FieldEpoch, YEAR_MAX};
 use super::ess;
 use super::ess_resolve;
-use super::expression::Expr;
+use super::expression::{Binary, Expr};
 use super::interval::{Range, ValueRanges};
 use super::layout::{
-    Crc, EMULATE_VARIABLES, Edge, Origin, PacketType, Payload, Records, SizeRule, SourceTerm,
-    Timestamp,
+    Crc, EMULATE_VARIABLES, Edge, ItemKind, Origin, PacketType, Payload, Records, SizeRule,
+    SourceTerm, Timestamp, ValueKind,
 };
 use super::model::{self, CountedEpoch, WrittenEpoch};
 use super::resolve::{fold, resolve};
@@ -143,10 +143,16 @@ fn records(
         size: (0, 0),
     };
     let resolved = resolve(context, &fields)?;
-    let span = records.bytes.span();
+    let Some(written) = &records.bytes else {
+        if resolved.layout.min_bytes == 0 {
+            let message = format!("{place}: without `bytes` its fields must take some bytes");
+            return Err(context.source.error(records.name.span(), message));
+        }
+        return Ok(Records { name: name.clone(), bytes: None, layout: resolved.layout });
+    };
+    let span = written.span();
     let what = format!("{place}, `bytes`");
-    let bytes =
-        context.expression(records.bytes.get_ref(), span.clone(), &what, &resolved.names)?;
+    let bytes = context.expression(written.get_ref(), span.clone(), &what, &resolved.names)?;
     let bytes = fold(bytes);
     let roles = Roles { context, place: &place, header: resolved };
     let range = roles.range(&bytes, span.clone(), &what)?;
@@ -159,7 +165,7 @@ fn records(
         return Err(context.source.error(span, message));
     }
     let layout = roles.header.layout;
-    Ok(Records { name: name.clone(), bytes, layout })
+    Ok(Records { name: name.clone(), bytes: Some(bytes), layout })
 }
 
 /// The roles of one packet type, over its header.
@@ -194,6 +200,7 @@ impl Roles<'_, '_> {
         let known = ValueRanges {
             value: &|id| Ok(narrow(id, values[id].range)),
             name: &|id| values[id].name.clone(),
+            definition: &|id| self.header.layout.definition(id),
             size: self.header.size,
         };
         known.range(expression)
@@ -249,9 +256,12 @@ impl Roles<'_, '_> {
                 "port" => SourceTerm::Port,
                 "packet" => SourceTerm::Packet,
                 name => {
-                    let value = self.header.names.value(name).map_err(|message| {
-                        self.error(term.span(), &format!("`source`: {message}"))
-                    })?;
+                    let value = match self.signed_word(name) {
+                        Some(value) => value,
+                        None => self.header.names.value(name).map_err(|message| {
+                            self.error(term.span(), &format!("`source`: {message}"))
+                        })?,
+                    };
                     let width_bits = self.header.layout.values[value].width_bits;
                     SourceTerm::Value { value, width_bits }
                 }
@@ -274,11 +284,28 @@ impl Roles<'_, '_> {
         Ok(terms)
     }
 
+    /// A signed field, which distinguishes sources by its bits.
+    fn signed_word(&self, name: &str) -> Option<usize> {
+        let layout = &self.header.layout;
+        let value = layout.find(name)?;
+        let Origin::Word { item } = layout.values[value].origin else { return None };
+        let is_word = matches!(layout.items[item].kind, ItemKind::Word { .. });
+        (is_word && layout.values[value].kind == ValueKind::Signed).then_some(value)
+    }
+
     /// The width of an expression that is a field's value alone.
     pub(super) fn field_bits(&self, expression: &Expr) -> Option<u32> {
         let Expr::Value(id) = expression else { return None };
         let value = self.header.layout.values.get(*id)?;
-        (!matches!(value.origin, Origin::Computed { .. })).then_some(value.width_bits)
+        // The digits of a decimal number are not bits.
+        let has_bits = match value.origin {
+            Origin::Computed { .. } => false,
+            Origin::Word { item } => {
+                !matches!(self.header.layout.items[item].kind, ItemKind::Text(_))
+            }
+            Origin::Bits { .. } | Origin::Picked { .. } => true,
+        };
+        has_bits.then_some(value.width_bits)
     }
 
     fn timestamp(
@@ -314,7 +341,7 @@ impl Roles<'_, '_> {
         let (epoch, field_epoch) = match &time.epoch {
             WrittenEpoch::Named(epoch) => (*epoch, None),
             WrittenEpoch::Counted(counted) => {
-                (model::Epoch::Unix, Some(self.field_epoch(counted)?))
+                (model::Epoch::Unix, Some(self.field_epoch(counted, written.span())?))
             }
         };
         let wrap_ns = None;
@@ -332,20 +359,63 @@ impl Roles<'_, '_> {
         Ok(Some(stamp))
     }
 
-    fn field_epoch(&self, written: &CountedEpoch) -> Result<FieldEpoch, LoadError> {
-        let date = Date::parse(written.date.get_ref()).map_err(|message| {
-            self.error(written.date.span(), &format!("`timestamp.epoch.date`: {message}"))
+    fn field_epoch(&self, written: &CountedEpoch, span: Span) -> Result<FieldEpoch, LoadError> {
+        let CountedEpoch { date, year, month, day, months, days } = written;
+        let error = |message: &str| Err(self.error(span.clone(), message));
+        let date = match (date, year) {
+            (Some(date), None) => date,
+            (None, Some(year)) => return self.date_of_packet(year, written),
+            _ => {
+                return error(
+                    "`timestamp.epoch` is a `date` with `months` or `days`, or a `year` with \
+                     `month` and `day`; write one of the two",
+                );
+            }
+        };
+        if month.is_some() || day.is_some() {
+            return error("`timestamp.epoch`: `month` and `day` go with a `year`");
+        }
+        let first = Date::parse(date.get_ref()).map_err(|message| {
+            self.error(date.span(), &format!("`timestamp.epoch.date`: {message}"))
         })?;
-        let months = self.optional(&written.months, "`timestamp.epoch.months`")?;
-        let days = self.optional(&written.days, "`timestamp.epoch.days`")?;
+        let months = self.optional(months, "`timestamp.epoch.months`")?;
+        let days = self.optional(days, "`timestamp.epoch.days`")?;
         if months.is_none() && days.is_none() {
             let message = "`timestamp.epoch` needs `months` or `days` that a field counts; for a \
                            date of convention write \"unix\", \"tai\" or \"gps\"";
-            return Err(self.error(written.date.span(), message));
+            return Err(self.error(date.span(), message));
         }
         let none = || Expr::Constant(0);
         let (months, days) = (months.unwrap_or_else(none), days.unwrap_or_else(none));
-        Ok(FieldEpoch { date, months, days })
+        Ok(FieldEpoch { date: first, months, days, parts: None })
+    }
+
+    /// A date of which packets have year, month and day: counted from the year 0.
+    fn date_of_packet(
+        &self,
+        year: &Spanned<model::Expression>,
+        written: &CountedEpoch,
+    ) -> Result<FieldEpoch, LoadError> {
+        let CountedEpoch { month, day, months, days, .. } = written;
+        if months.is_some() || days.is_some() {
+            let message = "`timestamp.epoch`: `months` and `days` count from a `date`; beside a \
+                           `year` write `month` and `day`";
+            return Err(self.error(year.span(), message));
+        }
+        let year = self.expression(year, "`timestamp.epoch.year`")?.0;
+        let month = self.optional(month, "`timestamp.epoch.month`")?.unwrap_or(Expr::Constant(1));
+        let day = self.optional(day, "`timestamp.epoch.day`")?.unwrap_or(Expr::Constant(1));
+        let binary = |operator, left: Expr, right: u64| {
+            Expr::Binary(operator, Box::new(left), Box::new(Expr::Constant(right)))
+        };
+        let from_0 =
+            |number: &Expr| binary(Binary::Subtract, binary(Binary::Maximum, number.clone(), 1), 1);
+        // A year beyond all calendars must not overflow.
+        let years = binary(Binary::Minimum, year.clone(), YEAR_MAX);
+        let months = binary(Binary::Multiply, years, 12);
+        let months = Expr::Binary(Binary::Add, Box::new(months), Box::new(from_0(&month)));
+        let days = from_0(&day);
+        Ok(FieldEpoch { date: Date::YEAR_0, months, days, parts: Some([year, month, day]) })
     }
 
     /// After how long a time stamp begins anew: after its largest value.
@@ -379,23 +449,19 @@ impl Roles<'_, '_> {
         let rule = self.context.rule(format!("{}, `crc`", self.place));
         let Some(written) = written else { return Ok(None) };
         let crc = written.get_ref();
-        let name = crc.algorithm.get_ref().to_ascii_uppercase();
-        let code = CrcAlgorithm::from_str(&name).map_err(|()| {
-            let near = crc_names_like(&name).map(|near| format!("`{near}`"));
+        let name = crc.algorithm.get_ref();
+        let (algorithm, bytes) = Algorithm::of_name(name).ok_or_else(|| {
+            let near = crc_names_like(name).map(|near| format!("`{near}`"));
             let message = format!(
-                "`crc.algorithm`: `{}` is unknown; did you mean {}, {} or {}?",
-                crc.algorithm.get_ref(),
-                near[0],
-                near[1],
-                near[2]
+                "`crc.algorithm`: `{name}` is unknown; did you mean {}, {} or {}?",
+                near[0], near[1], near[2]
             );
             self.error(crc.algorithm.span(), &message)
         })?;
-        let bytes = match name.get(..6) {
-            Some("CRC-16") => 2,
-            Some("CRC-32") => 4,
-            _ => 8,
-        };
+        let extra = Extra::of(&crc.extra).ok_or_else(|| {
+            let message = format!("`crc.extra` has more than {EXTRA_BYTES_MAX} bytes");
+            self.error(written.span(), &message)
+        })?;
         let edge = |place: i64| {
             let offset = u32::try_from(place.unsigned_abs()).unwrap_or(u32::MAX);
             match offset > PACKET_BYTES_MAX {
@@ -406,10 +472,8 @@ impl Roles<'_, '_> {
         };
         let at = edge(*crc.at.get_ref())?;
         if matches!(at, Edge::End(offset) if offset < u32::from(bytes)) {
-            let message = format!(
-                "`crc.at`: {} has {bytes} bytes, so it starts at -{bytes} or before",
-                crc.algorithm.get_ref()
-            );
+            let message =
+                format!("`crc.at`: {name} has {bytes} bytes, so it starts at -{bytes} or before");
             return Err(self.error(crc.at.span(), &message));
         }
         let from = edge(crc.from.unwrap_or(0))?;
@@ -428,7 +492,9 @@ impl Roles<'_, '_> {
         }
         let when = self.optional(&crc.when, "`crc.when`")?;
         let byte_order = crc.byte_order.unwrap_or(self.context.byte_order);
-        Ok(Some(Crc { algorithm: name, code, bytes, at, byte_order, from, to, when, rule }))
+        let complement = crc.complement;
+        let plan = CheckSum { algorithm, bytes, at, byte_order, from, to, extra, complement };
+        Ok(Some(Crc { algorithm: name.to_ascii_uppercase(), plan, when, rule }))
     }
 
     /// Resolves the values that an emulator writes; its expressions wrap, so they need no proof.

@@ -10,9 +10,10 @@ use alloc::vec::Vec;
 
 use super::expression::Expr;
 use super::interval::{Range, ValueRanges};
-use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, Rules, Stage};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, Rules, Stage, ValueKind};
 use super::scope::{Context, LayoutKind, PACKET_BYTES_MAX, Written, title};
-use super::word::mask;
+use super::text::{Text, TextEnd};
+use super::word::{bits_over, mask};
 use fluxline_toml::LoadError;
 
 type Span = core::ops::Range<usize>;
@@ -52,6 +53,7 @@ impl Walk<'_, '_> {
                 })
             },
             name: &|id| self.layout.values[id].name.clone(),
+            definition: &|id| self.layout.definition(id),
             size: self.size,
         };
         let error = |message| self.context.source.error(span, format!("{what}: {message}"));
@@ -140,7 +142,8 @@ impl Walk<'_, '_> {
     fn prove_select(&mut self, select: Option<&Expr>) -> Result<(), LoadError> {
         let (Some(select), Some(written)) = (select, self.written.select) else { return Ok(()) };
         for (index, item) in self.layout.items.iter().enumerate() {
-            let fixed = item.place != FieldOffset::AfterPrevious && item.when.is_none();
+            let is_text = matches!(item.kind, ItemKind::Text(_));
+            let fixed = item.place != FieldOffset::AfterPrevious && item.when.is_none() && !is_text;
             for id in self.layout.values_of(index).filter(|_| fixed) {
                 let value = &self.layout.values[id];
                 let picked = matches!(value.origin, Origin::Picked { .. });
@@ -251,6 +254,12 @@ impl Walk<'_, '_> {
                 Some(0) => return Err(self.error(index, "`length` is 0; leave the field out")),
                 _ => self.range(length, span, &format!("{title}, `length`"))?.0,
             },
+            ItemKind::Text(Text { end: TextEnd::Length(length), .. }) => match length.constant() {
+                Some(0) => return Err(self.error(index, "`length` is 0; leave the field out")),
+                _ => self.range(length, span, &format!("{title}, `length`"))?.0,
+            },
+            // A number has a digit at least; the end of the packet may stand for the mark.
+            ItemKind::Text(text) => u64::from(text.content != ValueKind::Bytes),
             ItemKind::List(list) => {
                 let count = self.range(&list.count, span, &format!("{title}, `list.count`"))?;
                 if count.1 == 0 {
@@ -310,8 +319,16 @@ impl Walk<'_, '_> {
         rules: &Rules,
         conditional: bool,
     ) -> Result<(), LoadError> {
+        if let ItemKind::Text(text) = &self.layout.items[index].kind {
+            let bits = bits_over(text.largest()).max(1);
+            self.layout.values[id].width_bits =
+                if text.content == ValueKind::Bytes { 0 } else { bits };
+        }
         let value = &self.layout.values[id];
-        let widest = mask(value.width_bits);
+        let widest = match &self.layout.items[index].kind {
+            ItemKind::Text(text) => text.largest(),
+            _ => mask(value.width_bits),
+        };
         let (mut low, mut high) = (0, widest);
         let allowed = [rules.equals.as_ref().and_then(Expr::constant), rules.min, rules.max];
         let largest = allowed.into_iter().flatten().chain(rules.one_of.iter().copied()).max();

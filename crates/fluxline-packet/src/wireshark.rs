@@ -17,15 +17,14 @@ use super::diagram::{bits, rules_text};
 use super::expression::Expr;
 use super::field_type::BitOrder;
 use super::layout::{
-    FieldOffset, Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Rules, Stage,
-    ValueKind,
+    FieldOffset, Fragment, Item, ItemKind, Layout, Origin, PacketType, Rules, Stage, ValueKind,
 };
-use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read};
+use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read, text_lengths};
 use super::packed::Packed;
 use super::word::mask;
 
 /// Records of a payload, and items of a list, that are shown.
-const SHOWN_MAX: u32 = 64;
+pub(crate) const SHOWN_MAX: u32 = 64;
 /// The end of a record's function when there is no room for a field.
 const LEAVE_RECORD: &str = "return nil";
 
@@ -98,7 +97,7 @@ const ROLES: [(&str, &str); 6] = [
     ("fragment_total", "Fragment total [byte]"),
 ];
 
-struct Writer {
+pub(crate) struct Writer {
     /// The functions.
     out: String,
     /// The declarations of fields.
@@ -108,18 +107,18 @@ struct Writer {
 
 /// The destination of a layout's fields.
 #[derive(Clone, Copy)]
-struct Scope<'a> {
-    layout: &'a Layout,
+pub(crate) struct Scope<'a> {
+    pub(crate) layout: &'a Layout,
     /// Name of the packet, or packet and record.
-    path: &'a str,
+    pub(crate) path: &'a str,
     /// The Lua variable that holds the start of the layout.
-    base: &'a str,
+    pub(crate) base: &'a str,
     /// The indentation.
-    pad: &'a str,
+    pub(crate) pad: &'a str,
 }
 
 impl Writer {
-    fn line(&mut self, pad: &str, text: &str) {
+    pub(crate) fn line(&mut self, pad: &str, text: &str) {
         let _ = writeln!(self.out, "{pad}{text}");
     }
 
@@ -131,7 +130,7 @@ impl Writer {
         }
         let record_path = packet.records.as_ref().map(|records| format!("{path}.{}", records.name));
         if let (Some(records), Some(path)) = (&packet.records, &record_path) {
-            self.record(number, &records.layout, &records.bytes, path);
+            self.record(number, &records.layout, records.bytes.as_ref(), path);
         }
         self.line("", &format!("\ndissect[{number}] = function(tvb, size, port, pinfo, tree)"));
         self.line("  ", "local v, t, base, at, fin = {}, {}, 0, 0, 0");
@@ -185,7 +184,7 @@ impl Writer {
     }
 
     /// Keeps the word in `word` and its bits in `v`.
-    fn keep(&mut self, item: &Item, pad: &str) {
+    pub(crate) fn keep(&mut self, item: &Item, pad: &str) {
         if let Some(id) = item.value {
             self.line(pad, &format!("v[{id}] = word"));
         }
@@ -207,7 +206,7 @@ impl Writer {
     }
 
     /// All fields of a layout; `leave` is what to do when the packet ends too early.
-    fn layout(&mut self, scope: &Scope<'_>, leave: &str) {
+    pub(crate) fn layout(&mut self, scope: &Scope<'_>, leave: &str) {
         let layout = scope.layout;
         self.computed(scope, |stage| stage == Stage::Select);
         for (index, item) in layout.items.iter().enumerate() {
@@ -290,11 +289,12 @@ impl Writer {
         let length = match &item.kind {
             ItemKind::Word { bytes, .. } => bytes.to_string(),
             ItemKind::Bytes { length } => format!("N({})", expression(length)),
+            ItemKind::Text(text) => text_lengths(text, at),
             ItemKind::List(list) => {
                 format!("N({}) * {}", expression(&list.count), list.item_bytes)
             }
         };
-        self.line(pad, &format!("local length = {length}"));
+        self.line(pad, &format!("local length, content = {length}"));
         let name = item.name.as_deref().unwrap_or("padding");
         let sentence = match leave {
             LEAVE_RECORD => format!("a record reaches beyond the payload: no room for {name}"),
@@ -308,6 +308,7 @@ impl Writer {
         match &item.kind {
             ItemKind::Word { .. } => self.word(scope, index, item, at),
             ItemKind::Bytes { .. } => self.bytes(scope, index, item, at),
+            ItemKind::Text(_) => self.text(scope, index, item, at),
             ItemKind::List(list) => self.list(scope, item, list),
         }
         if at == "at" {
@@ -315,7 +316,13 @@ impl Writer {
         }
     }
 
-    fn declare(&mut self, scope: &Scope<'_>, name: &str, kind: &str, extra: &str) -> String {
+    pub(crate) fn declare(
+        &mut self,
+        scope: &Scope<'_>,
+        name: &str,
+        kind: &str,
+        extra: &str,
+    ) -> String {
         let key = format!("{}.{name}", scope.path);
         let path = quote(&format!("{}.{key}", self.proto));
         let _ = writeln!(
@@ -391,71 +398,6 @@ impl Writer {
             format!(" t[{index}]:append_text({call})")
         });
         self.line(scope.pad, &format!("if length > 0 then {add}{samples} end"));
-    }
-
-    fn list(&mut self, scope: &Scope<'_>, item: &Item, list: &List) {
-        let name = item.name.as_deref().unwrap_or("list");
-        let path = format!("{}.{name}", scope.path);
-        let inner = format!("{}  ", scope.pad);
-        let bytes = list.item_bytes;
-        let title = quote(&format!("{name}, item "));
-        self.line(scope.pad, &format!("for number = 0, length / {bytes} - 1 do"));
-        let outer = "local outer, first, tree = v, at + number * ITEM, tree";
-        self.line(&inner, &outer.replace("ITEM", &bytes.to_string()));
-        self.line(&inner, "local v, t, at, fin = {}, {}, first, first");
-        let show = format!("if number < {SHOWN_MAX} then");
-        self.line(&inner, &show);
-        self.line(&inner, &format!("  tree = tree:add(tvb(first, {bytes}), {title} .. number)"));
-        let deep = format!("{inner}  ");
-        let item_scope = Scope { layout: &list.item, path: &path, base: "first", pad: &deep };
-        self.layout(&item_scope, "return");
-        self.line(&inner, "end");
-        self.picks(list, &inner);
-        self.line(&inner, "v = outer");
-        self.line(scope.pad, "end");
-        if let Some(pick) = &list.pick {
-            for picked in &pick.values {
-                let field = self.declare(scope, &picked.name, "uint64", ", base.DEC");
-                let id = picked.value;
-                let shown = format!("tree:add({field}, v[{id}]):set_generated()");
-                self.line(scope.pad, &format!("if v[{id}] then {shown} end"));
-                if picked.required {
-                    let text = quote(&format!("this packet has no item `{}`", picked.name));
-                    let note = format!("tree:add_proto_expert_info(rule, {text})");
-                    self.line(scope.pad, &format!("if not v[{id}] then {note} end"));
-                }
-            }
-        }
-        let note = quote(&format!("only the first {SHOWN_MAX} items are shown"));
-        self.line(
-            scope.pad,
-            &format!("if length > {SHOWN_MAX} * {bytes} then tree:add({note}) end"),
-        );
-    }
-
-    /// Takes values by key out of one list item, which starts at `first`.
-    fn picks(&mut self, list: &List, pad: &str) {
-        let Some(pick) = &list.pick else { return };
-        for item in &list.item.items {
-            let (FieldOffset::Fixed(at), Some(bytes)) = (item.place, item.fixed_bytes()) else {
-                continue;
-            };
-            let wanted = item.value.is_some_and(|id| id == pick.key || id == pick.value)
-                || item.bits.iter().any(|p| p.value == pick.key || p.value == pick.value);
-            if !wanted || !matches!(item.kind, ItemKind::Word { .. }) {
-                continue;
-            }
-            self.line(
-                pad,
-                &format!("local word = {}", read(item, &format!("first + {at}"), bytes)),
-            );
-            self.keep(item, pad);
-        }
-        for picked in &pick.values {
-            let is = constant(picked.is);
-            let take = format!("outer[{}] = v[{}]", picked.value, pick.value);
-            self.line(pad, &format!("if v[{}] == {is} then {take} end", pick.key));
-        }
     }
 
     /// Expert information where a rule does not hold.
@@ -575,13 +517,15 @@ impl Writer {
     }
 
     /// The function that shows one record and returns its size.
-    fn record(&mut self, number: usize, layout: &Layout, bytes: &Expr, path: &str) {
+    fn record(&mut self, number: usize, layout: &Layout, bytes: Option<&Expr>, path: &str) {
         let head = "function(tvb, base, size, port, tree, title)";
         self.line("", &format!("record[{number}] = {head}"));
         self.line("  ", "local v, t, at, fin = {}, {}, base, base");
         self.line("  ", "tree = tree:add(tvb(base, 1), title)");
         self.layout(&Scope { layout, path, base: "base", pad: "  " }, LEAVE_RECORD);
-        self.line("  ", &format!("local stride = N({})", expression(bytes)));
+        let stride = bytes.map(|bytes| format!("N({})", expression(bytes)));
+        let stride = stride.as_deref().unwrap_or("fin - base");
+        self.line("  ", &format!("local stride = {stride}"));
         let text = quote("a record reaches beyond the payload");
         let note = format!("tree:add_proto_expert_info(short, {text})");
         self.line("  ", &format!("if base + stride > size then {note} return nil end"));

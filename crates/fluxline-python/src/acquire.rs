@@ -217,6 +217,7 @@ impl RunHandle {
             "lost": stats.lost,
             "events": stats.events,
             "incomplete": stats.incomplete,
+            "paused": stats.paused,
             "filtered": stats.filtered,
             "recorded_bytes": stats.recorded_bytes,
             "ring_percent": stats.ring_percent,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use fluxline_core::Moment;
-use fluxline_daq::record::{Join, ReadReport, RunFolder};
+use fluxline_daq::record::{FolderError, Join, ReadReport, RunFolder};
 use fluxline_export::typed::{Selection, TypedBatches, TypedRun};
 use pyo3::prelude::*;
 
@@ -64,6 +64,21 @@ impl RunReader {
         let read = || RunFolder::open(self.run.path()).and_then(|folder| folder.read_run());
         let info = py.detach(read).map_err(|error| Fault::new(Class::Run, error))?;
         Ok(info.to_string())
+    }
+
+    /// Returns the packet descriptions that can be read as JSON: texts by file name.
+    fn descriptions_json(&self, py: Python<'_>) -> PyResult<String> {
+        let read = || {
+            let folder = RunFolder::open(self.run.path())?;
+            let names = folder.formats().unwrap_or_default().into_iter();
+            let texts = names.filter_map(|name| {
+                let text = folder.read_format(&name).ok()?;
+                Some((format!("{name}.toml"), text.into()))
+            });
+            Ok::<_, FolderError>(texts.collect::<serde_json::Map<_, _>>())
+        };
+        let texts = py.detach(read).map_err(|error| Fault::new(Class::Run, error))?;
+        Ok(serde_json::Value::Object(texts).to_string())
     }
 
     /// Returns the columns of a table.

@@ -66,7 +66,8 @@ def test_a_run_is_started_controlled_and_closed(tmp_path):
     file.write_text(boards(0, rate=500.0))
     with fl.acquire(file, armed=True, runs=tmp_path / "here") as run:
         assert run.state == "armed"
-        wait_for(lambda: run.stats["events"] > 10)
+        wait_for(lambda: run.stats["paused"] > 10)
+        assert run.stats["events"] == 0
         assert run.ledger["sources"][0]["counters"]["recorded"] == 0
         run.start()
         run.note("beam on")

@@ -37,6 +37,28 @@ def test_records_arrive_once_and_in_order_with_their_times(pair, rng):
     assert receiver.counters()["records"] == sender.counters()["records"] == 100
 
 
+def test_the_short_program_loses_or_doubles_a_record(pair):
+    ring = pair.owner.receiver("samples", 7, slots=64, slot_bytes=4096)
+
+    def push():
+        ring = pair.writer.sender(pair.names[0], "samples", 7)
+        for number in range(300):
+            ring.push_wait(bytes([number % 256]) * 4096)
+        ring.finish()
+
+    sensor = threading.Thread(target=push)
+    sensor.start()
+    found = [bytes(record) for record in ring.records()]
+    sensor.join()
+    assert found == [bytes([number % 256]) * 4096 for number in range(300)]
+
+
+def test_a_sensor_that_never_comes_is_not_named_a_timeout(pair):
+    ring = pair.owner.receiver("samples", 7, slot_bytes=64)
+    with pytest.raises(fl.Timeout):
+        next(ring.records(timeout=0.05))
+
+
 def test_rows_of_an_array_cross_as_rows_of_an_array(shm, rng):
     receiver, sender = ring(shm, slots=4096, slot_bytes=64)
     rows = rng.integers(-(2**15), 2**15, (1000, 32), dtype=np.int16)

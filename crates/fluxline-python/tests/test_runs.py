@@ -150,10 +150,32 @@ def test_parts_of_a_table_are_chosen(run, samples):
     some = run.events(events=(3, 7), batch=3)
     assert [len(batch) for batch in some] == [3, 1]
     assert run.events(events=slice(4, 6)).arrow().num_rows == 2
-    early = datetime.datetime(1969, 1, 1)
-    assert run.events(until=datetime.datetime(1980, 1, 1), batch=10**6).arrow().num_rows >= 0
-    with pytest.raises(OverflowError):
-        run.events(since=early)
+
+
+def test_a_time_means_the_same_in_every_type_and_as_on_the_command_line(run):
+    first = run.events(columns=["first_time"]).numpy("first_time").min()
+    second = first.astype("datetime64[s]")
+    moment = second.astype(datetime.datetime)
+    seconds = int(second.astype(int))
+    same = [seconds, float(seconds), np.int64(seconds), second, second.astype("datetime64[ns]"),
+            moment, moment.replace(tzinfo=datetime.timezone.utc), f"{second}Z", str(seconds)]
+    assert {run.events(since=time).arrow().num_rows for time in same} == {EVENTS}
+    assert {run.events(until=time).arrow().num_rows for time in same} == {0}
+    later = [seconds + 3600, second + np.timedelta64(1, "h"), moment + datetime.timedelta(hours=1)]
+    assert {run.events(since=time).arrow().num_rows for time in later} == {0}
+    assert run.events(until=first).arrow().num_rows == 0, "to the nanosecond"
+    after = first + np.timedelta64(1, "ns")
+    assert run.events(until=after).arrow().num_rows > 0, "to the nanosecond"
+
+
+@pytest.mark.parametrize("time", [
+    b"2026", [1], True, object(), "noon", datetime.datetime(1969, 1, 1), -1, float("nan"), 1e300,
+    1795365386_000_000_000, np.datetime64("NaT"), datetime.date(2026, 1, 1),
+])
+def test_a_time_of_another_kind_is_refused_in_a_sentence(run, time):
+    for bound in ("since", "until"):
+        with pytest.raises(fl.InputError, match="time|between"):
+            run.events(**{bound: time})
 
 
 def test_a_choice_without_rows_keeps_the_types(run):

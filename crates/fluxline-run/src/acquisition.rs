@@ -11,26 +11,29 @@ use std::thread::JoinHandle;
 use fluxline::kernel::KernelSnapshot;
 use fluxline_core::Moment;
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::experiment::Experiment;
+use fluxline_daq::experiment::{Experiment, Source};
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_daq::record::RunFolder;
 
+use crate::built::Built;
 use crate::config;
 use crate::control::{Control, RunState};
 use crate::error::Error;
 use crate::events::{Subscribers, Subscription};
 use crate::filter::{Expression, Filter, FilterStage, RunSource};
+use crate::graph::world::{self, World};
+use crate::graph::{self, Between, Graph};
 use crate::host;
 use crate::limits;
 use crate::live::{WatchedInput, Watcher};
 use crate::local::LocalBuild;
 use crate::monitor::{Monitor, Stats};
-use crate::plan::{Memory, Plan, PlannedInput};
+use crate::plan::{Edges, Memory, Plan, PlannedInput};
 use crate::readout::Readout;
 use crate::record::{self, BatchBounds, Outlets, Recorded};
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, RunEnding};
+use crate::ring::InputRing;
 use crate::sink::{self, OpenSink, SinkStage};
 use crate::source::program::{FeedHandle, Feeder};
 use crate::source::{self, InputEnd, OpenInput};
@@ -51,6 +54,12 @@ pub struct Options {
     /// The caller pushes the packets of `[source.program]` sources ([`Acquisition::feeder`]);
     /// without it, such a source is an error.
     pub feeds: bool,
+    /// The link between the nodes of the run (`threads`, `shm:GROUP`, `udp:ADDRESS`,
+    /// `sim:NETWORK?KEYS`); `None`: that of the experiment. Simulated links need a program that has
+    /// registered them.
+    pub link: Option<String>,
+    /// The only node of the run in this process (`readout-0`, `builder-1`); `None`: all nodes.
+    pub node: Option<String>,
     /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
     pub open_sink: Option<OpenSink>,
 }
@@ -60,7 +69,8 @@ pub struct Options {
 pub struct Acquisition {
     experiment: Experiment,
     plan: Arc<Plan>,
-    folder: Option<RunFolder>,
+    /// The space of the last run.json; `None` when nothing is recorded.
+    end: Option<RunEnding>,
     monitor: Monitor,
     control: Control,
     watched: Arc<Vec<WatchedInput>>,
@@ -75,8 +85,9 @@ pub struct Acquisition {
 }
 
 struct Threads {
-    inputs: Vec<JoinHandle<InputEnd>>,
-    readout: JoinHandle<Pipeline>,
+    /// By source; those of other nodes have none.
+    inputs: Vec<Option<JoinHandle<InputEnd>>>,
+    readout: JoinHandle<Built>,
     recorder: JoinHandle<Recorded>,
 }
 
@@ -100,40 +111,41 @@ pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
 
 /// Starts an experiment as [`start`] does, with a folder and a stop of the caller's.
 pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
+    // The first packets may wait in a socket before the threads run.
+    let began = fluxline::clock::now();
     let resident = host::resident();
+    config::check_memory(&experiment)?;
     let loaded: Vec<LoadedFormat> = experiment
         .sources
         .iter()
         .map(|source| formats::load(&source.format, &source.parameters))
         .collect::<Result<_, _>>()?;
-    let pairs = experiment.sources.iter().zip(&loaded);
-    let inputs: Vec<OpenInput> =
-        pairs.map(|(source, format)| source::open(source, format)).collect::<Result<_, _>>()?;
-    let feeders: Vec<_> = inputs.iter().filter_map(|input| input.feeder.clone()).collect();
+    let graph = Graph::of(&experiment, options.link.as_deref(), options.node.as_deref())?;
+    let is_virtual = graph.as_ref().is_some_and(Graph::is_virtual);
+    let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;
+    let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
     check_feeders(&feeders, options.feeds)?;
     let expression = Expression::of(&experiment, &loaded)?;
     let mark = Expression::mark_of(&experiment, &loaded)?;
     let builder = config::builder_config(&experiment, &loaded)?;
     let sink = sink::open(&mut experiment, options.open_sink)?;
-    let recorder = match experiment.record.enabled {
-        true => Some(config::open_recorder(&experiment, options.folder, &loaded)?),
-        false => None,
+    let (recorder, end) = match experiment.record.enabled {
+        true => config::open_recorder(&experiment, options.folder, &loaded)
+            .map(|(recorder, end)| (Some(recorder), Some(end)))?,
+        false => (None, None),
     };
-    let folder = recorder.as_ref().map(|recorder| recorder.folder().clone());
     let monitor = Monitor::default();
     note_warnings(&experiment, &inputs, &builder, &monitor);
+    let edges = graph.as_ref().map_or(Edges::NONE, Graph::edges);
     let plan = Plan {
         name: experiment.name.clone(),
-        inputs: inputs.iter().map(PlannedInput::of).collect(),
-        folder: folder.as_ref().map(|folder| folder.path().to_path_buf()),
-        memory: Memory::of(&experiment, &inputs, &builder, resident),
+        inputs: planned(&experiment, &inputs),
+        folder: end.as_ref().map(|end| end.folder.path().to_path_buf()),
+        memory: Memory::of(&experiment, &inputs, &builder, edges, resident),
     };
-    let descriptions = loaded.iter().map(|format| format.description.clone());
-    let names = experiment.sources.iter().map(|source| source.name.clone());
-    let limits =
-        ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
-    let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder);
-    let stop = options.stop.inner().after(experiment.seconds);
+    // Virtual time has its own end.
+    let seconds = if is_virtual { 0.0 } else { experiment.seconds };
+    let stop = options.stop.inner().after(seconds);
     let watched = Arc::new(watched_inputs(&experiment, &loaded));
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
@@ -141,18 +153,18 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let subscribers = Subscribers::default();
     let sink = SinkStage::new(sink);
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
-    let (began, threads) = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, pipeline },
+    let threads = spawn(
+        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph },
         &control,
         &stop,
         &monitor,
-    );
+    )?;
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
     Ok(Acquisition {
         experiment,
         plan,
-        folder,
+        end,
         monitor,
         control,
         watched,
@@ -164,6 +176,30 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         clock: host::clock(),
         host,
     })
+}
+
+/// Opens the inputs that this process reads, with their numbers. Other processes read the others,
+/// and those of a simulated world are nodes of it.
+fn open_inputs(
+    experiment: &Experiment,
+    loaded: &[LoadedFormat],
+    graph: Option<&Graph>,
+) -> Result<Vec<(usize, OpenInput)>, Error> {
+    let is_read = |source| graph.is_none_or(|of| !of.is_virtual() && of.reads(experiment, source));
+    let pairs = experiment.sources.iter().zip(loaded).enumerate();
+    pairs
+        .filter(|(number, _)| is_read(*number))
+        .map(|(number, (source, format))| Ok((number, source::open(source, format)?)))
+        .collect()
+}
+
+/// Returns all inputs of an experiment; those without a link here are other nodes'.
+fn planned(experiment: &Experiment, inputs: &[(usize, OpenInput)]) -> Vec<PlannedInput> {
+    let of = |(number, source): (usize, &Source)| {
+        let own = inputs.iter().find(|input| input.0 == number);
+        own.map_or_else(|| PlannedInput::elsewhere(source), |(_, input)| PlannedInput::of(input))
+    };
+    experiment.sources.iter().enumerate().map(of).collect()
 }
 
 /// Returns the descriptions by which a live view decodes the packets of each input.
@@ -179,12 +215,12 @@ fn watched_inputs(experiment: &Experiment, loaded: &[LoadedFormat]) -> Vec<Watch
 /// Keeps what the inputs and the limits warn of.
 fn note_warnings(
     experiment: &Experiment,
-    inputs: &[OpenInput],
+    inputs: &[(usize, OpenInput)],
     builder: &BuilderConfig,
     monitor: &Monitor,
 ) {
-    let traffic: Vec<_> = inputs.iter().map(|input| input.expected).collect();
-    let warnings = inputs.iter().flat_map(|input| {
+    let traffic: Vec<_> = inputs.iter().map(|(_, input)| input.expected).collect();
+    let warnings = inputs.iter().flat_map(|(_, input)| {
         input.warnings.iter().map(|warning| format!("source `{}`: {warning}", input.name))
     });
     let limits = limits::too_small(experiment, &traffic, builder);
@@ -216,33 +252,63 @@ fn first_state(wanted: RunState) -> RunState {
 struct Parts<'a> {
     experiment: &'a Experiment,
     loaded: &'a [LoadedFormat],
-    inputs: Vec<OpenInput>,
+    inputs: Vec<(usize, OpenInput)>,
     outlets: Outlets,
-    pipeline: Pipeline,
+    builder: BuilderConfig,
+    graph: Option<Graph>,
 }
 
-/// Starts the threads, the inputs' last; returns when they began.
-fn spawn(parts: Parts<'_>, control: &Control, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
-    let Parts { experiment, loaded, inputs, outlets, pipeline } = parts;
+/// Starts the threads, the inputs' last.
+fn spawn(
+    parts: Parts<'_>,
+    control: &Control,
+    stop: &Stop,
+    monitor: &Monitor,
+) -> Result<Threads, Error> {
+    let Parts { experiment, loaded, inputs, outlets, builder, graph } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
         record::start(outlets, bounds, experiment.recorder_core, monitor.clone());
-    let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();
-    let source_lines = config::source_lines(experiment, loaded);
-    let (control, record_monitor) = (control.clone(), monitor.clone());
+    let (mut rings, mut feeds) = (Vec::new(), Vec::new());
+    for (number, input) in inputs {
+        let (ring, feed) = input.split();
+        rings.push((number as u16, ring));
+        feeds.push((number, feed));
+    }
+    let between = Between { experiment, loaded, builder: &builder, queue, control, stop, monitor };
+    let readout = match graph {
+        None => start_alone(between, rings),
+        Some(graph) if graph.is_virtual() => {
+            let World { readout, inputs } = world::start(&graph, between)?;
+            let inputs = inputs.into_iter().map(Some).collect();
+            return Ok(Threads { inputs, readout, recorder });
+        }
+        Some(graph) => graph::start(&graph, between, rings)?,
+    };
+    let mut inputs: Vec<_> = experiment.sources.iter().map(|_| None).collect();
+    for (number, feed) in feeds {
+        inputs[number] = Some(feed.start(stop.clone(), monitor.of_input(number)));
+    }
+    Ok(Threads { inputs, readout, recorder })
+}
+
+/// Starts readout and builder in one thread.
+fn start_alone(between: Between<'_>, rings: Vec<(u16, InputRing)>) -> JoinHandle<Built> {
+    let Between { experiment, loaded, builder, queue, control, stop, monitor } = between;
+    let descriptions = loaded.iter().map(|format| format.description.clone());
+    let names = experiment.sources.iter().map(|source| source.name.clone());
+    let limits =
+        ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
+    let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder.clone());
+    let lines = config::source_lines(experiment, loaded);
     let readout = Readout {
-        taker: LocalBuild::new(pipeline, queue, source_lines, control, record_monitor),
-        rings: (0..).zip(rings).collect(),
+        taker: LocalBuild::new(pipeline, queue, lines, control.clone(), monitor.clone()),
+        rings,
         clock: config::event_clock(experiment),
         core: experiment.readout_core,
         stop: stop.clone(),
     };
-    let readout = readout.start(monitor.clone());
-    let began = fluxline::clock::now();
-    let feeds = feeds.into_iter().enumerate();
-    let inputs =
-        feeds.map(|(number, feed)| feed.start(stop.clone(), monitor.of_input(number))).collect();
-    (began, Threads { inputs, readout, recorder })
+    readout.start(monitor.clone())
 }
 
 impl Acquisition {
@@ -324,9 +390,12 @@ impl Acquisition {
         let ended = Ended {
             began: self.began,
             clock: self.clock,
-            inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
+            inputs: inputs
+                .into_iter()
+                .map(|input| input.and_then(|of| of.join().ok()).unwrap_or_default())
+                .collect(),
             ended: fluxline::clock::now(),
-            pipeline: joined(readout, "readout")?,
+            built: joined(readout, "readout")?,
             recorded: joined(recorder, "recorder")?,
             host: KernelSnapshot::take().since(&self.host),
             notes: self.monitor.notes(0),
@@ -336,7 +405,7 @@ impl Acquisition {
         self.monitor.publish_end(&ended.recorded.ledger);
         ended.control.stopped(ended.ended);
         tracing::info!(run = self.plan.name, "the run has ended");
-        Ok(Report::close(&self.experiment, self.folder, &self.plan.memory, ended))
+        Ok(Report::close(&self.experiment, self.end, &self.plan, ended))
     }
 }
 

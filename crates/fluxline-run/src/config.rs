@@ -6,20 +6,21 @@ use fluxline_core::Span;
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::experiment::{Build, Experiment, Source};
 use fluxline_daq::formats::LoadedFormat;
-use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine};
+use fluxline_daq::record::{EndReserve, Recorder, RecorderConfig, RunFolder, SourceLine};
 use fluxline_packet::Description;
 use fluxline_packet::layout::Fragment;
 
 use crate::error::Error;
+use crate::host;
 use crate::readout::EventClock;
-use crate::report;
+use crate::report::{self, RunEnding};
 
 /// Makes the run folder and a recorder for it.
 pub(crate) fn open_recorder(
     experiment: &Experiment,
     folder: Option<PathBuf>,
     loaded: &[LoadedFormat],
-) -> Result<Recorder, Error> {
+) -> Result<(Recorder, RunEnding), Error> {
     let folder = match folder {
         Some(path) => {
             make_parent(&path);
@@ -31,13 +32,14 @@ pub(crate) fn open_recorder(
         folder.write_format(format.description.name(), &format.text)?;
     }
     folder.write_run(&report::beginning(experiment))?;
+    let ending = RunEnding { reserve: EndReserve::take(&folder)?, folder: folder.clone() };
     let record = &experiment.record;
     let config =
         RecorderConfig { file_bytes: record.file_bytes, sync: record.sync, write: record.write };
     let mut recorder = Recorder::open(folder, config);
     recorder.name_run(&experiment.name);
     recorder.measure_with(fluxline::clock::now);
-    Ok(recorder)
+    Ok((recorder, ending))
 }
 
 fn make_parent(folder: &Path) {
@@ -76,6 +78,23 @@ fn mode_of(experiment: &Experiment, loaded: &[LoadedFormat]) -> Result<Mode, Err
             clock: events.window_clock,
         },
     })
+}
+
+/// Checks that the events under construction fit into this computer's memory: with less, the system
+/// would end the whole run before an event is closed for want of room.
+///
+/// # Errors
+/// A sentence.
+pub fn check_memory(experiment: &Experiment) -> Result<(), Error> {
+    let (wanted, memory) = (experiment.events.bytes_max, host::memory());
+    match memory.filter(|memory| wanted > *memory) {
+        None => Ok(()),
+        Some(memory) => Err(Error::input(format_args!(
+            "[events] bytes-max = {wanted} is more than the memory of this computer, {memory} \
+             bytes; write at most half of it, {}.",
+            memory / 2
+        ))),
+    }
 }
 
 /// Returns the configuration of an experiment's builder.

@@ -40,10 +40,19 @@ pub(crate) fn resident_most() -> u64 {
     status_bytes("VmHWM:")
 }
 
-/// Source: Linux man-pages proc_pid_status(5): sizes in KiB.
+/// Returns the memory of this computer \[byte\]; `None` where the kernel does not report it.
+pub(crate) fn memory() -> Option<u64> {
+    bytes_in("/proc/meminfo", "MemTotal:")
+}
+
 fn status_bytes(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    bytes_in("/proc/self/status", name).unwrap_or(0)
+}
+
+/// Source: Linux man-pages proc_pid_status(5), proc_meminfo(5): sizes in KiB.
+fn bytes_in(file: &str, name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(file).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    kibibytes.unwrap_or(0) * 1024
+    Some(kibibytes? * 1024)
 }

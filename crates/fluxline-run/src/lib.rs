@@ -21,18 +21,23 @@
 #![forbid(unsafe_code)]
 
 mod acquisition;
+mod built;
 mod config;
 mod control;
 mod error;
 mod events;
 pub mod filter;
+mod graph;
 mod held;
 mod host;
 mod inputs;
+mod judged;
 mod limits;
 mod live;
 mod local;
 mod monitor;
+mod output;
+mod periods;
 mod plan;
 mod readout;
 mod record;
@@ -51,7 +56,7 @@ use std::path::Path;
 use fluxline_daq::experiment::Experiment;
 
 pub use acquisition::{Acquisition, Options, start, start_with};
-pub use config::{builder_config, source_lines};
+pub use config::{builder_config, check_memory, source_lines};
 pub use control::{Change, Command, Control, Refused, Remark, RunState};
 pub use error::Error;
 pub use events::{ClosedBatch, Received, Subscription};

@@ -36,8 +36,10 @@ pub struct Stats {
     pub rejected: u64,
     /// Packets that are missing according to the sources' counters.
     pub lost: u64,
-    /// Events built, incomplete ones included.
+    /// Events built while the run recorded, incomplete ones included.
     pub events: u64,
+    /// Events built while it was armed or paused.
+    pub paused: u64,
     /// Events that lack a packet.
     pub incomplete: u64,
     /// Fill level of the fullest ring \[%\].

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::experiment::Experiment;
+use fluxline_daq::experiment::{Experiment, Source};
 
 use crate::host;
 use crate::record::BatchBounds;
@@ -50,6 +50,11 @@ pub struct PlannedInput {
 }
 
 impl PlannedInput {
+    /// Returns an input that another node has.
+    pub(crate) fn elsewhere(source: &Source) -> PlannedInput {
+        PlannedInput { name: source.name.clone(), listens: Vec::new(), drawn_key: None }
+    }
+
     pub(crate) fn of(input: &OpenInput) -> PlannedInput {
         PlannedInput {
             name: input.name.clone(),
@@ -62,7 +67,7 @@ impl PlannedInput {
 /// Memory that the configuration bounds \[byte\].
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Push rings.
+    /// Push rings, and the edges between nodes.
     pub rings: u64,
     /// Events under construction.
     pub events: u64,
@@ -74,17 +79,32 @@ pub struct Memory {
     before: u64,
 }
 
+/// The nodes of a run, for its bounds of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edges {
+    /// Memory of all edges \[byte\].
+    pub bytes: u64,
+    /// Number of builders, each of which has the memory of one.
+    pub builders: u64,
+}
+
+impl Edges {
+    /// A run on one node.
+    pub const NONE: Edges = Edges { bytes: 0, builders: 1 };
+}
+
 impl Memory {
     pub(crate) fn of(
         experiment: &Experiment,
-        inputs: &[OpenInput],
+        inputs: &[(usize, OpenInput)],
         builder: &BuilderConfig,
+        edges: Edges,
         before: u64,
     ) -> Memory {
         let files = experiment.sources.iter().filter(|source| source.pcap.is_some()).count();
         Memory {
-            rings: inputs.iter().map(|input| input.ring_bytes).sum(),
-            events: builder.memory_bytes_max(),
+            rings: inputs.iter().map(|(_, input)| input.ring_bytes).sum::<u64>() + edges.bytes,
+            events: builder.memory_bytes_max() * edges.builders,
             batches: BatchBounds::of(experiment).memory_bytes_max(),
             rest: REST_BYTES + files as u64 * CAPTURE_BYTES,
             before,

@@ -152,6 +152,7 @@ impl<T: PacketTaker> ReadoutStage<T> {
             self.check_time(self.time(now));
             return Progress::Blocked;
         }
+        self.taker.begin_turn();
         let mut worked = false;
         for at in 0..self.live_inputs.len() {
             if self.live_inputs[at].is_open {

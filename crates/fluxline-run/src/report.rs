@@ -6,13 +6,14 @@ use fluxline::kernel::KernelSnapshot;
 use fluxline_core::Moment;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
-use fluxline_daq::pipeline::Pipeline;
-use fluxline_daq::record::RunFolder;
+use fluxline_daq::record::{EndReserve, FolderError, RunFolder};
 use serde_json::{Value, json};
 
+use crate::built::Built;
 use crate::control::Control;
 use crate::host;
-use crate::plan::Memory;
+use crate::judged;
+use crate::plan::{Plan, PlannedInput};
 use crate::record::Recorded;
 use crate::silence::{Silence, SilentSource};
 use crate::source::InputEnd;
@@ -30,6 +31,13 @@ pub(crate) fn beginning(experiment: &Experiment) -> Value {
     })
 }
 
+/// The folder of a run, and the space of its last run.json.
+#[derive(Debug)]
+pub(crate) struct RunEnding {
+    pub folder: RunFolder,
+    pub reserve: EndReserve,
+}
+
 /// The results of all threads.
 pub(crate) struct Ended {
     pub began: Moment,
@@ -37,7 +45,7 @@ pub(crate) struct Ended {
     pub clock: Value,
     pub ended: Moment,
     pub inputs: Vec<InputEnd>,
-    pub pipeline: Pipeline,
+    pub built: Built,
     pub recorded: Recorded,
     pub host: KernelSnapshot,
     pub notes: Vec<String>,
@@ -66,15 +74,16 @@ impl Report {
     /// Closes the ledger and writes run.json; where that fails, the report says so.
     pub(crate) fn close(
         experiment: &Experiment,
-        folder: Option<RunFolder>,
-        memory: &Memory,
+        end: Option<RunEnding>,
+        plan: &Plan,
         ended: Ended,
     ) -> Report {
-        let ledger = ledger_of(experiment, &ended);
+        let mut ledger = ledger_of(experiment, &ended);
         let silence = Silence::of_ledger(&ledger, |input| is_live(experiment, input));
-        let mut verdict = verdict_of(experiment, &ledger, &ended, &silence);
+        let mut verdict = verdict_of(experiment, &ledger, &ended, &silence, &plan.inputs);
         let mut document = beginning(experiment);
-        let state = match (&ended.recorded.fault, &folder) {
+        let path = end.as_ref().map(|end| end.folder.path().to_path_buf());
+        let state = match (&ended.recorded.fault, &path) {
             (Some(_), _) => "recording-stopped",
             (None, Some(_)) => "finished",
             (None, None) => "not-recorded",
@@ -83,8 +92,7 @@ impl Report {
         document["began_ns"] = ended.began.as_ns().into();
         document["clock"] = json!({ "began": ended.clock, "ended": host::clock() });
         document["ended_ns"] = ended.ended.as_ns().into();
-        document["folder"] =
-            folder.as_ref().map(|folder| folder.path().display().to_string()).into();
+        document["folder"] = path.as_ref().map(|path| path.display().to_string()).into();
         put_verdict(&mut document, &verdict);
         document["headline"] = ledger.headline().into();
         document["received"] = ledger.received().into();
@@ -105,22 +113,61 @@ impl Report {
             "direct_bytes": ended.recorded.counts.direct_bytes,
             "fault": ended.recorded.fault.as_ref().map(ToString::to_string),
         });
-        document["memory_bytes_max"] = memory.total().into();
-        document["memory_bytes_most"] = memory.most().into();
+        document["memory_bytes_max"] = plan.memory.total().into();
+        document["memory_bytes_most"] = plan.memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         document["control"] = ended.control.document();
-        if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
-            // Only the printed output has the ledger then, so the message says so.
+        document["periods"] = ended.built.periods.document();
+        if let Some(graph) = &ended.built.graph {
+            document["graph"] = graph.document.clone();
+            graph.put_times(&mut document);
+        }
+        let file_bytes = ended.recorded.counts.file_bytes;
+        let written =
+            end.map_or(Ok(()), |end| write_end(end, &mut document, &mut ledger, file_bytes));
+        if let Err(error) = written {
             document["state"] = "recording-stopped".into();
-            if matches!(verdict, Verdict::Complete | Verdict::LookNeeded(_)) {
-                verdict = Verdict::RecordingStopped(format!("{error}."));
-            }
+            verdict = without_end(&verdict, &error);
             put_verdict(&mut document, &verdict);
         }
         let (silent_sources, notes) = (silence.sources, ended.notes);
-        let folder = folder.map(|folder| folder.path().to_path_buf());
-        Report { ledger, document, verdict, silent_sources, notes, folder }
+        Report { ledger, document, verdict, silent_sources, notes, folder: path }
+    }
+}
+
+/// Writes run.json; then once more, if the files show another number of incomplete events than the
+/// builder counted. The first one has the evidence for that, and stays if the disk is full.
+fn write_end(
+    end: RunEnding,
+    document: &mut Value,
+    ledger: &mut Ledger,
+    file_bytes: u64,
+) -> Result<(), FolderError> {
+    let RunEnding { folder, reserve } = end;
+    reserve.write(&folder, document)?;
+    ledger.incomplete_in_files = judged::incomplete_in_files(&folder, ledger, file_bytes);
+    if ledger.incomplete_in_files.is_some() {
+        let mut judged = document.clone();
+        judged["headline"] = ledger.headline().into();
+        judged["ledger"] = json!(ledger);
+        if folder.write_run(&judged).is_ok() {
+            *document = judged;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the verdict on a run whose run.json could not be written: only the printed output has
+/// its ledger, so the sentence says so.
+fn without_end(verdict: &Verdict, error: &FolderError) -> Verdict {
+    let sentence = format!(
+        "the run's end is not in its folder, so keep this output: {error}; {}",
+        verdict.sentence().unwrap_or("everything that was received is in the events files.")
+    );
+    match verdict {
+        Verdict::LedgerOpen(_) => Verdict::LedgerOpen(sentence),
+        _ => Verdict::RecordingStopped(sentence),
     }
 }
 
@@ -186,29 +233,33 @@ fn input_document(end: &InputEnd) -> Value {
 }
 
 fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
-    let pipeline = &ended.pipeline;
-    let mut ledger = ended.recorded.ledger.with(pipeline.readout(), pipeline.builder());
+    let mut ledger = ended.recorded.ledger.clone();
+    ledger.add(&ended.built.counts, |number| number);
+    ledger.paused = ended.built.paused.clone();
+    let graph = ended.built.graph.as_ref();
+    let is_virtual = graph.is_some_and(|graph| graph.virtual_end.is_some());
+    let mut unread = 0;
     for (number, (source, end)) in experiment.sources.iter().zip(&ended.inputs).enumerate() {
-        let taken = pipeline.taken(number as u16);
+        let taken = ended.built.taken.get(number).copied().unwrap_or_default();
         let mut counters = end.counters.clone();
         counters.rejected = taken.rejected;
         counters.sources_refused = taken.refused;
         counters.truncated += taken.truncated;
         let mut remote = end.remote_counters();
         let of_peers = source.roce.as_ref().is_some_and(|roce| roce.push.is_some());
-        if source.shm.is_some() || of_peers || source.is_replayed() {
+        if source.shm.is_some() || of_peers || source.is_replayed() || is_virtual {
             // No thread of this program filled its ring, or it read ahead of the due packets: the
             // packets taken are the packets that came.
+            let pushed = counters.datagrams;
             (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
+            // Sensors had pushed them into a memory that is gone.
+            let has_crashed = graph.is_some_and(|of| of.crashed.get(number) == Some(&true));
+            unread += if has_crashed { pushed.saturating_sub(taken.datagrams) } else { 0 };
         }
         if source.roce.is_some() {
             remote.records_taken = taken.datagrams;
         }
         ledger.inputs.push(InputEntry { name: source.name.clone(), counters, remote });
-    }
-    for (entry, row) in ledger.rejects.iter_mut().zip(pipeline.readout().rejects()) {
-        let rule = pipeline.rule_name(row.format, row.reject);
-        entry.reason = format!("{}: {rule}", entry.reason);
     }
     let drops = &ended.host.drops;
     ledger.host = HostCounters {
@@ -224,7 +275,7 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         ledger.truth = Some(Truth {
             sent: sources().map(|source| source.sent).sum(),
             numbered: sources().map(|source| source.made).sum(),
-            dropped_elsewhere: truths.iter().map(|truth| truth.not_sent).sum(),
+            dropped_elsewhere: truths.iter().map(|truth| truth.not_sent).sum::<u64>() + unread,
         });
     }
     ledger
@@ -235,6 +286,7 @@ fn verdict_of(
     ledger: &Ledger,
     ended: &Ended,
     silence: &Silence,
+    inputs: &[PlannedInput],
 ) -> Verdict {
     if let Some(law) = ledger.check().into_iter().find(|law| !law.holds()) {
         return Verdict::LedgerOpen(format!(
@@ -252,6 +304,7 @@ fn verdict_of(
         faults: &ended.faults,
         silence,
         require: &experiment.events.require,
+        inputs,
     };
     evidence.look().map_or(Verdict::Complete, Verdict::LookNeeded)
 }

@@ -5,6 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Time within which further signals are the first one's wish: wrappers forward a Ctrl-C that the
+/// terminal has sent to the program already.
+const SAME_WISH: Duration = Duration::from_secs(1);
+/// Longest wait for the last sentence of a program that ends at once: its standard error may be a
+/// pipe that nobody reads.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Status of a program that a later signal ended at once.
+const AT_ONCE: i32 = 130;
 
 /// A request to stop, shared by threads; clones are the same request, and a check is cheap.
 #[derive(Clone, Debug, Default)]
@@ -16,21 +26,19 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Installs handlers for SIGINT, SIGTERM and SIGHUP, each of which then stops; a second SIGINT
-    /// or SIGTERM ends the process at once, with status 130. Call it before anything that a signal
-    /// must not leave unfinished. The handlers stay for the life of the process.
+    /// Installs handlers for SIGINT, SIGTERM and SIGHUP, each of which then stops.
+    ///
+    /// Further ones within a second are the same wish. A later SIGINT or SIGTERM ends the process
+    /// at once, with status 130, after `last_words` or half a second. Call it before anything that
+    /// a signal must not leave unfinished. The handlers stay for the life of the process.
     #[must_use]
-    pub fn on_signal() -> Stop {
+    pub fn on_signal(last_words: fn()) -> Stop {
         let stop = Stop::default();
-        let flag = &stop.flag;
-        for signal in [SIGINT, SIGTERM] {
-            // The order matters: the first signal finds the flag unset, and only sets it.
-            let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
-            let _ = signal_hook::flag::register(signal, flag.clone());
-        }
-        // A terminal that closes may send it twice, and `nohup` asks to ignore it.
-        if !is_ignored(SIGHUP) {
-            let _ = signal_hook::flag::register(SIGHUP, flag.clone());
+        // A terminal that closes may send SIGHUP twice, and `nohup` asks to ignore it.
+        let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        if let Ok(signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up)) {
+            let flag = stop.flag.clone();
+            std::thread::spawn(move || obey(signals, &flag, last_words));
         }
         stop
     }
@@ -70,6 +78,49 @@ impl Stop {
     }
 }
 
+/// Sets the flag at the first signal; ends the process at one that is another wish.
+fn obey(mut signals: Signals, flag: &AtomicBool, last_words: fn()) {
+    let mut wishes = Wishes::default();
+    for signal in signals.forever() {
+        flag.store(true, Ordering::Relaxed);
+        let wish = wishes.take(Instant::now());
+        if wish == Wish::AtOnce && signal != SIGHUP {
+            let (done, waits) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                last_words();
+                let _ = done.send(());
+            });
+            let _ = waits.recv_timeout(LAST_WORDS);
+            signal_hook::low_level::exit(AT_ONCE);
+        }
+    }
+}
+
+/// The meaning of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// To stop, and to keep everything that was received.
+    Stop,
+    /// To end now.
+    AtOnce,
+}
+
+/// The signals so far.
+#[derive(Default)]
+struct Wishes {
+    first: Option<Instant>,
+}
+
+impl Wishes {
+    fn take(&mut self, now: Instant) -> Wish {
+        let first = *self.first.get_or_insert(now);
+        match now.duration_since(first) < SAME_WISH {
+            true => Wish::Stop,
+            false => Wish::AtOnce,
+        }
+    }
+}
+
 /// Returns true when the parent process made the program ignore a signal: `SigIgn` in
 /// /proc/self/status.
 fn is_ignored(signal: i32) -> bool {
@@ -81,7 +132,24 @@ fn is_ignored(signal: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Stop;
+    use std::time::{Duration, Instant};
+
+    use super::{Stop, Wish, Wishes};
+
+    #[test]
+    fn signals_that_a_wrapper_forwards_are_one_wish_and_a_later_one_is_another() {
+        let (mut wishes, first) = (Wishes::default(), Instant::now());
+        for (ms, wish) in [
+            (0, Wish::Stop),
+            (0, Wish::Stop),
+            (5, Wish::Stop),
+            (999, Wish::Stop),
+            (1_000, Wish::AtOnce),
+            (9_000, Wish::AtOnce),
+        ] {
+            assert_eq!(wishes.take(first + Duration::from_millis(ms)), wish, "{ms} ms");
+        }
+    }
 
     #[test]
     fn an_outer_request_stops_the_inner_ones_and_none_stops_the_outer() {

@@ -9,6 +9,9 @@ pub trait PacketTaker: Send + 'static {
     /// The part of the taker that is left at the end of the run.
     type Outcome: Send + 'static;
 
+    /// Learns that datagrams which come from now on are taken next.
+    fn begin_turn(&mut self) {}
+
     /// Takes one datagram of input number `input` at `now`.
     fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>);
 

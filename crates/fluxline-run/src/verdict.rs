@@ -7,10 +7,12 @@
 
 use fluxline_daq::builder::Expectation;
 use fluxline_daq::experiment::{
-    BROKEN, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT, UNDECIDED, accepts,
+    BROKEN, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, NOTHING_RECEIVED, SILENT,
+    UNDECIDED, accepts,
 };
-use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
+use fluxline_daq::ledger::{Counted, Fate, InputEntry, Ledger, Outcome, listed};
 
+use crate::plan::PlannedInput;
 use crate::silence::Silence;
 
 /// The verdict on a run that has ended; each one but the first has its reason in a sentence.
@@ -62,6 +64,8 @@ pub(crate) struct Evidence<'a> {
     pub silence: &'a Silence,
     /// Sources that the experiment requires.
     pub require: &'a Expectation,
+    /// The inputs that were open.
+    pub inputs: &'a [PlannedInput],
 }
 
 impl Evidence<'_> {
@@ -79,6 +83,7 @@ impl Evidence<'_> {
             ));
         }
         let frames = self.dropped(Counted::Frames);
+        reasons.extend(self.nothing_received().filter(|_| frames.is_empty()));
         reasons.extend(link_reasons(self.ledger, self.accept, self.faults));
         reasons.extend(self.filter_reasons());
         reasons.extend(self.sink_reason());
@@ -94,6 +99,19 @@ impl Evidence<'_> {
             "" => format!("the run finished, but {}.", reasons.join("; ")),
             advice => format!("the run finished, but {}. {advice}", reasons.join("; ")),
         })
+    }
+
+    /// Returns the reason to look at a run without a single datagram: the places where it waited.
+    fn nothing_received(&self) -> Option<String> {
+        if self.ledger.received() > 0 || self.accepts(NOTHING_RECEIVED) {
+            return None;
+        }
+        let places = self.inputs.iter().zip(&self.ledger.inputs);
+        let places: Vec<String> = places.map(|(input, entry)| waited(input, entry)).collect();
+        Some(format!(
+            "it received nothing: {}. `accept = [\"nothing-received\"]` allows that",
+            places.join("; ")
+        ))
     }
 
     /// Returns the reasons to look at the filter: it failed, or it kept nothing.
@@ -158,6 +176,22 @@ impl Evidence<'_> {
     }
 }
 
+/// Returns where an input waited in vain, and what to check there.
+fn waited(input: &PlannedInput, entry: &InputEntry) -> String {
+    let name = &input.name;
+    match (input.listens.is_empty(), entry.counters.other_traffic) {
+        (false, _) => format!(
+            "source `{name}` listened on {}; compare the sender's destination, look for its \
+             packets with tcpdump, and run `fluxline doctor`",
+            input.listens.join(", ")
+        ),
+        (true, 0) => format!("source `{name}` has no data"),
+        (true, other) => {
+            format!("source `{name}` has {other} frames, none for it; check `ports` (--ports)")
+        }
+    }
+}
+
 /// Returns the reasons to look at the inputs of a ledger: frames without a datagram, inputs that
 /// ended early (`faults`, a sentence each), senders that vanished.
 #[must_use]
@@ -196,12 +230,15 @@ fn dropped(ledger: &Ledger, accept: &[String], of: Counted) -> Vec<Outcome> {
 #[cfg(test)]
 mod tests {
     use fluxline_daq::experiment::check_accept;
-    use fluxline_daq::ledger::{
-        InputCounters, InputEntry, SinkCounters, SourceCounters, SourceEntry,
-    };
+    use fluxline_daq::ledger::{InputCounters, SinkCounters, SourceCounters, SourceEntry};
 
     use super::*;
     use crate::silence::SilentSource;
+
+    /// A ledger of one datagram, which was recorded.
+    fn of_one() -> Ledger {
+        ledger(InputCounters { datagrams: 1, ..InputCounters::default() })
+    }
 
     fn ledger(counters: InputCounters) -> Ledger {
         let name = "port".to_owned();
@@ -218,7 +255,12 @@ mod tests {
         let accept: Vec<String> = accept.iter().map(|name| (*name).to_owned()).collect();
         check_accept(&accept).unwrap();
         let (accept, faults) = (accept.as_slice(), &[]);
-        Evidence { ledger, accept, faults, silence, require: &require }.look()
+        let inputs = &[PlannedInput {
+            name: "board".to_owned(),
+            listens: vec!["127.0.0.1:6006".to_owned()],
+            drawn_key: None,
+        }];
+        Evidence { ledger, accept, faults, silence, require: &require, inputs }.look()
     }
 
     #[test]
@@ -237,9 +279,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_received_nothing_says_where_it_listened_unless_it_is_accepted() {
+        let (silence, none) = (Silence::default(), Expectation::Joined);
+        let nothing = ledger(InputCounters::default());
+        let said = look(&nothing, &[], &silence, none.clone()).unwrap();
+        assert!(said.contains("received nothing: source `board` listened on 127.0.0.1"), "{said}");
+        assert_eq!(look(&nothing, &["nothing-received"], &silence, none.clone()), None);
+        assert_eq!(look(&of_one(), &[], &silence, none), None);
+    }
+
+    #[test]
     fn events_that_the_sink_did_not_acknowledge_need_a_look_unless_it_is_accepted() {
         let sink = SinkCounters { offered: 9, acked: 6, timed_out: 3, ..SinkCounters::default() };
-        let ledger = Ledger { sink: Some(sink), ..Ledger::default() };
+        let ledger = Ledger { sink: Some(sink), ..of_one() };
         let (silence, none) = (Silence::default(), Expectation::Joined);
         let said = look(&ledger, &[], &silence, none.clone()).unwrap();
         assert!(said.contains("did not acknowledge 3 of 9 events"), "{said}");
@@ -255,7 +307,7 @@ mod tests {
             let sink =
                 SinkCounters { offered, acked: 9, timed_out, too_large, ..Default::default() };
             let source = SourceEntry { counters, ..SourceEntry::default() };
-            let ledger = Ledger { sink: Some(sink), sources: vec![source], ..Ledger::default() };
+            let ledger = Ledger { sink: Some(sink), sources: vec![source], ..of_one() };
             look(&ledger, &[], &silence, none.clone()).unwrap()
         };
         let said = of(3, 2, SourceCounters { recorded: 14, ..SourceCounters::default() });
@@ -269,7 +321,7 @@ mod tests {
     #[test]
     fn lost_messages_of_start_or_stop_need_a_look_unless_it_is_accepted() {
         let sink = SinkCounters { offered: 9, acked: 9, marks_lost: 1, ..SinkCounters::default() };
-        let ledger = Ledger { sink: Some(sink), ..Ledger::default() };
+        let ledger = Ledger { sink: Some(sink), ..of_one() };
         let (silence, none) = (Silence::default(), Expectation::Joined);
         let said = look(&ledger, &[], &silence, none.clone()).unwrap();
         assert!(said.contains("start or stop that the sink did not acknowledge: 1"), "{said}");
@@ -279,7 +331,7 @@ mod tests {
 
     #[test]
     fn required_source_that_is_silent_or_never_came_needs_a_look() {
-        let ledger = Ledger::default();
+        let ledger = of_one();
         let silence = Silence {
             seen: ["a", "b", "c"].map(str::to_owned).to_vec(),
             unknown: 0,

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use fluxline_run::Refused;
 use serde_json::{Value, json};
 
+use crate::contained::contain;
 use crate::guard::Denied;
 use crate::runs::NotThere;
 
@@ -13,9 +14,8 @@ use crate::runs::NotThere;
 pub async fn blocking(
     work: impl FnOnce() -> Result<Value, NotThere> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let answer = tokio::task::spawn_blocking(work).await;
-    let broken = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed.");
-    Ok(json_text(answer.map_err(broken)??.to_string()))
+    let answer = tokio::task::spawn_blocking(|| contain(work)).await.ok().flatten();
+    Ok(json_text(answer.ok_or_else(Problem::broken)??.to_string()))
 }
 
 /// A request that is not answered: its status and the reason in a sentence.
@@ -28,6 +28,12 @@ impl Problem {
     pub fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
         Problem { status, sentence: sentence.into() }
     }
+
+    /// The server has a fault.
+    pub fn broken() -> Problem {
+        let sentence = "this answer failed by a fault of the program; the run goes on.";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence)
+    }
 }
 
 impl From<Denied> for Problem {
@@ -35,6 +41,7 @@ impl From<Denied> for Problem {
         let status = match denied {
             Denied::Token => StatusCode::UNAUTHORIZED,
             Denied::Host | Denied::Origin => StatusCode::FORBIDDEN,
+            Denied::Hosts => StatusCode::BAD_REQUEST,
         };
         Problem::new(status, denied.sentence())
     }

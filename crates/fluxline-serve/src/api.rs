@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use fluxline_run::Command;
 use serde_json::{Value, json};
 
 use crate::answer::{Problem, blocking, json_text};
+use crate::connections::ArrivedAt;
+use crate::contained::contain_future;
 use crate::guard::{Guard, put_headers};
 use crate::hub::{Hub, STREAMS_MAX, Stream};
-use crate::query::{Pairs, choice_of, number, points, text, zoom_of};
+use crate::query::{Pairs, choice_of, number, points, source_of, text, zoom_of};
 use crate::{metrics, packet, web};
 
 /// The longest body of a request \[byte\].
@@ -31,19 +33,31 @@ pub struct Site {
     pub guard: Arc<Guard>,
 }
 
+/// The routes of an acquisition.
+fn table() -> [(&'static str, MethodRouter<Site>); 9] {
+    [
+        ("/api/state", get(state)),
+        ("/api/events", get(events)),
+        ("/api/history", get(history)),
+        ("/api/packet", get(newest_packet)),
+        ("/api/signal", get(signal)),
+        ("/api/trace", get(trace)),
+        ("/api/session", get(session).post(log_in)),
+        ("/api/command", post(command)),
+        ("/metrics", get(counters)),
+    ]
+}
+
+/// Returns the paths of an acquisition's page, without those of its files.
+#[must_use]
+pub fn paths() -> Vec<&'static str> {
+    table().into_iter().map(|(path, _)| path).collect()
+}
+
 /// Makes the routes of an acquisition.
 pub fn routes(site: Site) -> Router {
-    web::routes()
-        .route("/api/state", get(state))
-        .route("/api/events", get(events))
-        .route("/api/history", get(history))
-        .route("/api/packet", get(newest_packet))
-        .route("/api/signal", get(signal))
-        .route("/api/trace", get(trace))
-        .route("/api/session", get(session).post(log_in))
-        .route("/api/command", post(command))
-        .route("/metrics", get(counters))
-        .with_state(site)
+    let add = |router: Router<Site>, (path, method)| router.route(path, method);
+    table().into_iter().fold(web::routes(), add).with_state(site)
 }
 
 /// Adds the checks and headers of all requests, and the answer to paths that do not exist.
@@ -55,9 +69,16 @@ pub fn guarded(router: Router, guard: Arc<Guard>) -> Router {
 }
 
 /// Checks the host of every request, and adds the headers of every answer.
-async fn check(State(guard): State<Arc<Guard>>, request: Request<Body>, next: Next) -> Response {
-    let mut response = match guard.check_host(request.headers()) {
-        Ok(()) => next.run(request).await,
+async fn check(
+    State(guard): State<Arc<Guard>>,
+    ConnectInfo(ArrivedAt(at)): ConnectInfo<ArrivedAt>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let mut response = match guard.check_host(request.uri(), request.headers(), at) {
+        Ok(()) => contain_future(next.run(request))
+            .await
+            .unwrap_or_else(|| Problem::broken().into_response()),
         Err(denied) => Problem::from(denied).into_response(),
     };
     put_headers(response.headers_mut());
@@ -88,11 +109,16 @@ fn events_of(stream: Stream) -> impl futures_core::Stream<Item = Result<Event, I
 async fn history(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
     let from = number(&pairs, "from", 0)?;
     let to = number(&pairs, "to", u64::MAX)?;
-    Ok(json_text(site.hub.history(from, to, points(&pairs)?).to_string()))
+    let points = points(&pairs)?;
+    let part = site.hub.history(from, to, points).map_err(|ticks| {
+        let sentence = format!("`from` is behind the newest tick, {ticks}.");
+        Problem::new(StatusCode::BAD_REQUEST, sentence)
+    })?;
+    Ok(json_text(part.to_string()))
 }
 
 async fn newest_packet(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
-    let source = u32::try_from(number(&pairs, "source", 0)?).unwrap_or(u32::MAX);
+    let source = source_of(&pairs)?;
     let packet = packet::newest(site.hub.watcher(), source).ok_or_else(|| {
         let sentence = format!("source {source} has no packet in a closed event yet.");
         Problem::new(StatusCode::NOT_FOUND, sentence)
@@ -107,7 +133,7 @@ async fn signal(State(site): State<Site>, pairs: Pairs) -> Result<Response, Prob
 
 /// A part of the trace of a field in the files of this run.
 async fn trace(State(site): State<Site>, pairs: Pairs) -> Result<Response, Problem> {
-    let (zoom, source) = (zoom_of(&pairs)?, number(&pairs, "source", 0)? as u32);
+    let (zoom, source) = (zoom_of(&pairs)?, source_of(&pairs)?);
     let field = text(&pairs, "field").to_owned();
     blocking(move || site.hub.recorded()?.trace(source, &field, zoom)).await
 }

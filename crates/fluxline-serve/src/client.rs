@@ -23,6 +23,15 @@ pub enum ClientError {
         /// The system's reason.
         reason: String,
     },
+    /// The server names another address.
+    #[error(
+        "{address} sends requests on to another address, which no run does; give the address \
+        that the program printed."
+    )]
+    Redirected {
+        /// Its address.
+        address: String,
+    },
     /// The server refused.
     #[error("{0}")]
     Refused(String),
@@ -50,6 +59,8 @@ impl Client {
         }
         let config = ureq::Agent::config_builder();
         let config = config.timeout_global(Some(PATIENCE)).http_status_as_error(false).proxy(None);
+        // An answer decides nothing about where the next request, with its token, goes.
+        let config = config.max_redirects(0);
         Ok(Client {
             address: address.to_owned(),
             token: token.to_owned(),
@@ -83,6 +94,9 @@ impl Client {
     ) -> Result<Value, ClientError> {
         let silent = |reason: String| ClientError::Silent { address: self.address.clone(), reason };
         let mut answer = answer.map_err(|error| silent(error.to_string()))?;
+        if answer.status().is_redirection() {
+            return Err(ClientError::Redirected { address: self.address.clone() });
+        }
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         let text = text.map_err(|error| silent(error.to_string()))?;
         let value: Value = serde_json::from_str(&text)

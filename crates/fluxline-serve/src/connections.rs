@@ -8,14 +8,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -119,6 +120,17 @@ impl Listener for LimitedListener {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+}
+
+/// The address of this computer at which a connection arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrivedAt(pub IpAddr);
+
+impl Connected<IncomingStream<'_, LimitedListener>> for ArrivedAt {
+    fn connect_info(stream: IncomingStream<'_, LimitedListener>) -> ArrivedAt {
+        let address = stream.io().stream.local_addr();
+        ArrivedAt(address.map_or(Ipv4Addr::UNSPECIFIED.into(), |address| address.ip()))
     }
 }
 

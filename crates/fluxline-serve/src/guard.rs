@@ -1,16 +1,19 @@
 //! Checks of requests: hosts, origins and tokens; and the headers that restrict a browser.
 //!
 //! * The server listens on loopback unless another address is given.
-//! * A request must name a host that the server has, so that a foreign name that resolves to this
-//!   computer (DNS rebinding) gets nothing.
+//! * A request must name a host that the server has, and only one, so that a foreign name that
+//!   resolves to this computer (DNS rebinding) gets nothing (`hosts.rs`).
 //! * Whatever changes state needs the token: as `Authorization: Bearer`, or as the cookie that a
 //!   login gives for it. The cookie is `HttpOnly` and `SameSite=Strict`, and a
 //!   request with an `Origin` must come from this server's own pages.
 //! * The page may load and connect to this server alone (content security policy).
 
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
 
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+
+use crate::hosts::Hosts;
 use crate::token::{Sessions, Token};
 
 /// The name of the session's cookie.
@@ -42,6 +45,8 @@ pub fn put_headers(headers: &mut HeaderMap) {
 pub enum Denied {
     /// The host that it names is not this server.
     Host,
+    /// It names several hosts.
+    Hosts,
     /// It comes from another site's page.
     Origin,
     /// It shows no valid token.
@@ -53,8 +58,10 @@ impl Denied {
     pub fn sentence(self) -> &'static str {
         match self {
             Denied::Host => {
-                "this server does not have the host name of the request; use the printed address."
+                "this server does not have the host name of the request; use the printed address, \
+                 or start the program with --host and this name."
             }
+            Denied::Hosts => "the request names more than one host.",
             Denied::Origin => "the request comes from a page of another site.",
             Denied::Token => {
                 "the token is missing or of another run; open the address that the program printed."
@@ -68,24 +75,27 @@ impl Denied {
 pub struct Guard {
     token: Token,
     sessions: Sessions,
-    /// Names with ports by which browsers may reach the server; empty: any.
-    hosts: Vec<String>,
+    hosts: Hosts,
 }
 
 impl Guard {
-    /// Makes a guard. With no host, any name is accepted: for servers on an outer address, whose
-    /// names are not known here.
-    pub fn new(token: Token, hosts: Vec<String>) -> Guard {
+    /// Makes a guard of a server with these names.
+    pub fn new(token: Token, hosts: Hosts) -> Guard {
         Guard { token, sessions: Sessions::default(), hosts }
     }
 
-    /// Checks that a request names this server.
-    pub fn check_host(&self, headers: &HeaderMap) -> Result<(), Denied> {
-        let host = text(headers, &HOST).ok_or(Denied::Host)?;
-        match self.hosts.is_empty() || self.hosts.iter().any(|name| name == host) {
-            true => Ok(()),
-            false => Err(Denied::Host),
+    /// Checks that a request names this server; `at` is the address at which it arrived.
+    ///
+    /// A target with a host of its own, as proxies get it, must name the same.
+    pub fn check_host(&self, uri: &Uri, headers: &HeaderMap, at: IpAddr) -> Result<(), Denied> {
+        if headers.get_all(HOST).iter().count() > 1 {
+            return Err(Denied::Hosts);
         }
+        let host = text(headers, &HOST).ok_or(Denied::Host)?;
+        if uri.authority().is_some_and(|of| !of.as_str().eq_ignore_ascii_case(host)) {
+            return Err(Denied::Hosts);
+        }
+        if self.hosts.has(host, at) { Ok(()) } else { Err(Denied::Host) }
     }
 
     /// Checks that a request may change state.
@@ -140,7 +150,12 @@ mod tests {
     const TOKEN_LENGTH: usize = 32;
 
     fn guard() -> Guard {
-        Guard::new(Token::draw().unwrap(), vec!["127.0.0.1:8040".into(), "localhost:8040".into()])
+        let hosts = Hosts::of("127.0.0.1:8040".parse().unwrap(), &[]);
+        Guard::new(Token::draw().unwrap(), hosts)
+    }
+
+    fn check_host(guard: &Guard, target: &str, headers: &HeaderMap) -> Result<(), Denied> {
+        guard.check_host(&target.parse().unwrap(), headers, "127.0.0.1".parse().unwrap())
     }
 
     fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
@@ -151,11 +166,23 @@ mod tests {
     #[test]
     fn a_name_that_resolves_here_but_is_another_gets_nothing() {
         let guard = guard();
-        assert!(guard.check_host(&headers(&[(HOST, "localhost:8040")])).is_ok());
+        let check = |name: &str| check_host(&guard, "/", &headers(&[(HOST, name)]));
+        assert_eq!(check("localhost:8040"), Ok(()));
         for name in ["evil.example:8040", "localhost", "127.0.0.1:8041", ""] {
-            assert_eq!(guard.check_host(&headers(&[(HOST, name)])), Err(Denied::Host), "{name}");
+            assert_eq!(check(name), Err(Denied::Host), "{name}");
         }
-        assert_eq!(guard.check_host(&headers(&[])), Err(Denied::Host));
+        assert_eq!(check_host(&guard, "/", &headers(&[])), Err(Denied::Host));
+    }
+
+    #[test]
+    fn a_request_that_names_two_hosts_is_refused() {
+        let guard = guard();
+        let mut two = headers(&[(HOST, "localhost:8040")]);
+        two.append(HOST, HeaderValue::from_static("localhost:8040"));
+        assert_eq!(check_host(&guard, "/", &two), Err(Denied::Hosts));
+        let one = headers(&[(HOST, "localhost:8040")]);
+        assert_eq!(check_host(&guard, "http://evil.example/", &one), Err(Denied::Hosts));
+        assert_eq!(check_host(&guard, "http://localhost:8040/", &one), Ok(()));
     }
 
     #[test]

@@ -100,8 +100,8 @@ impl Series {
         let values = &self.levels[level];
         let made = self.ticks / step;
         let oldest = made - values.len() as u64;
-        let first = (from / step).max(oldest);
-        let last = to.div_ceil(step).clamp(first, made.max(first));
+        let first = (from / step).clamp(oldest, made);
+        let last = to.div_ceil(step).clamp(first, made);
         let range = (first - oldest) as usize..(last - oldest) as usize;
         Part { first: first * step, step, values: values.range(range).copied().collect() }
     }
@@ -164,5 +164,22 @@ mod tests {
         assert_eq!((newest.step, newest.values.len()), (1, 100));
         assert!(series.levels.iter().all(|level| level.len() <= LEVEL_VALUES_MAX));
         assert_eq!(Series::default().part(0, 10, 5).values, []);
+    }
+
+    #[test]
+    fn a_part_behind_the_newest_tick_is_empty_at_every_level() {
+        let mut series = Series::default();
+        for ticks in 0..5_000 {
+            let beyond = [0, 1, ticks / 2, ticks, ticks + 1, ticks + 7, 1_000_000, u64::MAX];
+            if ticks % 97 < 10 {
+                for (from, to) in beyond.into_iter().flat_map(|from| beyond.map(|to| (from, to))) {
+                    for points in [0, 1, 1_000, usize::MAX] {
+                        let part = series.part(from, to, points);
+                        assert!(from < ticks || part.values.is_empty(), "{from}..{to} of {ticks}");
+                    }
+                }
+            }
+            series.push(ticks as f64);
+        }
     }
 }

@@ -8,6 +8,7 @@ use fluxline_run::Watcher;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::contained::contain;
 use crate::runs::{NotThere, Run};
 use crate::signal::{Choice, Signals};
 use crate::snapshot::Snapshots;
@@ -59,11 +60,15 @@ impl Hub {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            let live = self.watcher.live();
-            lock(&self.signals).tick(&live, self.watcher.inputs());
-            let snapshot = self.snapshots().tick(&self.watcher, &live);
-            self.share(&snapshot);
+            contain(|| self.tick());
         }
+    }
+
+    fn tick(&self) {
+        let live = self.watcher.live();
+        lock(&self.signals).tick(&live, self.watcher.inputs());
+        let snapshot = self.snapshots().tick(&self.watcher, &live);
+        self.share(&snapshot);
     }
 
     /// Returns the state of now.
@@ -84,8 +89,9 @@ impl Hub {
         (before < STREAMS_MAX).then_some(stream)
     }
 
-    /// Returns a part of the history of the rates.
-    pub fn history(&self, from: u64, to: u64, points: usize) -> Value {
+    /// Returns a part of the history of the rates; the number of ticks so far where it begins
+    /// behind them.
+    pub fn history(&self, from: u64, to: u64, points: usize) -> Result<Value, u64> {
         self.snapshots().history(from, to, points)
     }
 

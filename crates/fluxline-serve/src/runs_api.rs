@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 
 use crate::answer::{Problem, blocking, json_text};
-use crate::query::{Pairs, choice_of, number, text, zoom_of};
+use crate::query::{Pairs, choice_of, number, source_of, text, zoom_of};
 use crate::runs::{Library, Wanted};
 use crate::web;
 
@@ -17,17 +17,30 @@ const EVENTS_MAX: u64 = 500;
 
 type Shared = State<Arc<Library>>;
 
+/// The routes of a folder of runs.
+fn table() -> [(&'static str, MethodRouter<Arc<Library>>); 7] {
+    [
+        ("/api/session", get(session)),
+        ("/api/runs", get(list)),
+        ("/api/runs/{id}/state", get(state)),
+        ("/api/runs/{id}/events", get(events)),
+        ("/api/runs/{id}/event", get(event)),
+        ("/api/runs/{id}/signal", get(signal)),
+        ("/api/runs/{id}/trace", get(trace)),
+    ]
+}
+
+/// Returns the paths of pages over run folders, without those of their files; `{id}` is the name of
+/// a run.
+#[must_use]
+pub fn paths() -> Vec<&'static str> {
+    table().into_iter().map(|(path, _)| path).collect()
+}
+
 /// Makes the routes.
 pub fn routes(library: Arc<Library>) -> Router {
-    web::routes()
-        .route("/api/session", get(session))
-        .route("/api/runs", get(list))
-        .route("/api/runs/{id}/state", get(state))
-        .route("/api/runs/{id}/events", get(events))
-        .route("/api/runs/{id}/event", get(event))
-        .route("/api/runs/{id}/signal", get(signal))
-        .route("/api/runs/{id}/trace", get(trace))
-        .with_state(library)
+    let add = |router: Router<Arc<Library>>, (path, method)| router.route(path, method);
+    table().into_iter().fold(web::routes(), add).with_state(library)
 }
 
 /// Tells the page that this is a folder of runs, which it does not control.
@@ -83,7 +96,7 @@ async fn trace(
     Path(id): Path<String>,
     pairs: Pairs,
 ) -> Result<Response, Problem> {
-    let (zoom, source) = (zoom_of(&pairs)?, number(&pairs, "source", 0)? as u32);
+    let (zoom, source) = (zoom_of(&pairs)?, source_of(&pairs)?);
     let field = text(&pairs, "field").to_owned();
     blocking(move || library.run(&id)?.trace(source, &field, zoom)).await
 }

@@ -4,14 +4,17 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use fluxline_run::Watcher;
 use tokio::sync::oneshot;
 
 use crate::api::{self, Site};
-use crate::connections::{LimitedListener, Limits};
+use crate::connections::{ArrivedAt, LimitedListener, Limits};
+use crate::contained::contain;
 use crate::guard::Guard;
+use crate::hosts::{Hosts, is_host};
 use crate::hub::Hub;
 use crate::runs::Library;
 use crate::runs_api;
@@ -20,16 +23,25 @@ use crate::web::{self, StaticPage};
 
 /// The port when none is given; the next free one is taken where it is in use.
 const PORT: u16 = 8040;
+/// The longest wait for the thread at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+const POLL_PERIOD: Duration = Duration::from_millis(1);
 /// Ports that are tried.
 const PORTS_TRIED: u16 = 20;
 
 /// The configuration of a server.
+///
+/// Browsers may name the server by `localhost`, by its address and by the names of this computer;
+/// [`ServerConfig::hosts`] has more.
 #[derive(Clone, Debug, Default)]
 pub struct ServerConfig {
     /// The address to listen on; `None`: loopback, port 8040 or the next free one.
     pub listen: Option<SocketAddr>,
     /// Limits of connections.
     pub limits: Limits,
+    /// More names by which browsers may reach it, such as that of a server in front: `NAME` with
+    /// any port, or `NAME:PORT`.
+    pub hosts: Vec<String>,
 }
 
 impl ServerConfig {
@@ -42,6 +54,13 @@ impl ServerConfig {
     pub fn at(listen: Option<SocketAddr>) -> ServerConfig {
         let listen = listen.filter(|address| address.to_string() != Self::ANY_PORT);
         ServerConfig { listen, ..ServerConfig::default() }
+    }
+
+    /// Adds names by which browsers may reach the server.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: &[String]) -> ServerConfig {
+        self.hosts.extend_from_slice(hosts);
+        self
     }
 }
 
@@ -60,6 +79,12 @@ pub enum ServeError {
     #[error("{} is not a directory; give the folder that has the runs, for example `runs`.",
         .0.display())]
     Folder(PathBuf),
+    /// A name of [`ServerConfig::hosts`] is not a host.
+    #[error(
+        "`{0}` is not the name of a host; write for example daq.example.org or \
+        daq.example.org:8443."
+    )]
+    Host(String),
     /// The kernel gave no random bytes, or no thread.
     #[error("cannot serve the live page: {0}.")]
     System(#[from] std::io::Error),
@@ -80,17 +105,21 @@ pub struct Server {
 pub struct Listening {
     listener: TcpListener,
     limits: Limits,
+    hosts: Vec<String>,
 }
 
 impl Listening {
     /// Listens on the address of a configuration.
     ///
     /// # Errors
-    /// [`ServeError::Listen`].
+    /// [`ServeError::Listen`] and [`ServeError::Host`].
     pub fn on(config: &ServerConfig) -> Result<Listening, ServeError> {
+        if let Some(name) = config.hosts.iter().find(|name| !is_host(name)) {
+            return Err(ServeError::Host(name.clone()));
+        }
         let listener = listen(config.listen)?;
         listener.set_nonblocking(true)?;
-        Ok(Listening { listener, limits: config.limits })
+        Ok(Listening { listener, limits: config.limits, hosts: config.hosts.clone() })
     }
 }
 
@@ -141,16 +170,16 @@ impl Server {
         listening: Listening,
         content: impl FnOnce(Arc<Guard>) -> Content,
     ) -> Result<Server, ServeError> {
-        let Listening { listener, limits } = listening;
+        let Listening { listener, limits, hosts } = listening;
         let address = listener.local_addr()?;
         let token = Token::draw()?;
-        let guard = Arc::new(Guard::new(token.clone(), hosts(address)));
+        let guard = Arc::new(Guard::new(token.clone(), Hosts::of(address, &hosts)));
         let Content { router, hub } = content(guard.clone());
         let router = api::guarded(router, guard);
-        let (end, ended) = oneshot::channel();
+        let (end, ends) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("serve".into()).spawn(move || {
-            runtime.block_on(serve(listener, limits, router, hub, ended));
+            contain(|| runtime.block_on(serve(listener, limits, router, hub, ends)));
             // Streams of pages that are still open end here.
             runtime.shutdown_background();
         })?;
@@ -183,7 +212,13 @@ impl Drop for Server {
         if let Some(end) = self.end.take() {
             let _ = end.send(());
         }
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else { return };
+        let began = Instant::now();
+        while !thread.is_finished() && began.elapsed() < PATIENCE {
+            std::thread::sleep(POLL_PERIOD);
+        }
+        // A thread that does not end in time is left behind: it must not hold the run.
+        if thread.is_finished() {
             let _ = thread.join();
         }
     }
@@ -194,7 +229,7 @@ async fn serve(
     limits: Limits,
     router: Router,
     hub: Option<Arc<Hub>>,
-    ended: oneshot::Receiver<()>,
+    ends: oneshot::Receiver<()>,
 ) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let ticks = async {
@@ -203,9 +238,10 @@ async fn serve(
             None => std::future::pending().await,
         }
     };
-    let server = axum::serve(LimitedListener::new(listener, limits), router);
+    let service = router.into_make_service_with_connect_info::<ArrivedAt>();
+    let server = axum::serve(LimitedListener::new(listener, limits), service);
     tokio::select! {
-        _ = ended => {}
+        _ = ends => {}
         () = ticks => {}
         _ = server => {}
     }
@@ -221,16 +257,4 @@ fn listen(wanted: Option<SocketAddr>) -> Result<TcpListener, ServeError> {
         None => (1..PORTS_TRIED)
             .fold(one(usual(0)), |tried, number| tried.or_else(|_| one(usual(number)))),
     }
-}
-
-/// Returns the names by which browsers may reach an address; none: any.
-fn hosts(address: SocketAddr) -> Vec<String> {
-    if !address.ip().is_loopback() {
-        return Vec::new();
-    }
-    let port = address.port();
-    let names = ["localhost", "127.0.0.1", "[::1]"];
-    let mut hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
-    hosts.push(address.to_string());
-    hosts
 }

@@ -23,8 +23,12 @@ pub const RATES: [Rate; 6] = [
         unit: "bit/s",
         of: |ledger| ledger.source_totals().bytes_parsed as f64 * 8.0,
     },
-    Rate { name: "events", unit: "events/s", of: |ledger| ledger.events() as f64 },
-    Rate { name: "incomplete", unit: "events/s", of: |ledger| ledger.events_incomplete() as f64 },
+    Rate {
+        name: "events",
+        unit: "events/s",
+        of: |ledger| (ledger.events() + ledger.events_paused()) as f64,
+    },
+    Rate { name: "incomplete", unit: "events/s", of: incomplete },
     Rate { name: "lost", unit: "packets/s", of: |ledger| ledger.source_totals().lost as f64 },
     Rate {
         name: "recorded",
@@ -32,6 +36,11 @@ pub const RATES: [Rate; 6] = [
         of: |ledger| ledger.source_totals().bytes_recorded as f64,
     },
 ];
+
+/// Returns the incomplete events of all time, armed and paused included.
+fn incomplete(ledger: &Ledger) -> f64 {
+    (ledger.events_incomplete() + ledger.paused.events_incomplete) as f64
+}
 
 /// A rate: the growth of a count in a second.
 pub struct Rate {
@@ -113,6 +122,7 @@ impl Snapshots {
             "events": {
                 "built": live.ledger.events(),
                 "incomplete": live.ledger.events_incomplete(),
+                "paused": live.ledger.events_paused(),
                 "delay_counts": live.delay_counts.iter().map(|one| {
                     json!({ "up_to_ns": one.up_to_ns, "events": one.events })
                 }).collect::<Vec<_>>(),
@@ -130,8 +140,13 @@ impl Snapshots {
         })
     }
 
-    /// Returns a part of the history of every rate, with about `points` values.
-    pub fn history(&self, from: u64, to: u64, points: usize) -> Value {
+    /// Returns a part of the history of every rate, with about `points` values; the number of ticks
+    /// so far where it begins behind them.
+    pub fn history(&self, from: u64, to: u64, points: usize) -> Result<Value, u64> {
+        let ticks = self.series[0].ticks();
+        if from > ticks {
+            return Err(ticks);
+        }
         let rates = RATES.iter().zip(&self.series);
         let series: Map<String, Value> = rates
             .map(|(rate, series)| {
@@ -145,7 +160,7 @@ impl Snapshots {
                 (rate.name.to_owned(), part)
             })
             .collect();
-        json!({ "ticks": self.series[0].ticks(), "series": series })
+        Ok(json!({ "ticks": ticks, "series": series }))
     }
 
     fn rates(&self, live: &Live) -> Value {
@@ -274,7 +289,7 @@ pub fn flow(ledger: &Ledger, in_flight: u64) -> Value {
         .collect();
     json!({
         "expected": sent(ledger),
-        "lost": totals.lost,
+        "lost": ledger.lost(),
         "received": ledger.received(),
         "to_builder": totals.to_builder,
         "in_flight": in_flight,

@@ -1,4 +1,5 @@
-//! The program `fluxline-sim`: simulated networks. `fluxline sim` and `fluxline topo` call it.
+//! The program `fluxline-sim`: simulated networks. `fluxline sim` and `fluxline topo` call
+//! it, and `fluxline run` with a simulated link.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -47,6 +48,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|command| command == "run") {
+        // A run on a simulated link, which `fluxline` has not.
+        fluxline_sim::register();
+        return fluxline_cli::main();
+    }
     let Arguments { common, command } = Arguments::parse();
     fluxline_terminal::run(common, |json| dispatch(&command, json).map(well))
 }

@@ -11,13 +11,24 @@ use crate::failure::Failure;
 use crate::inform;
 
 /// The page of a simulation.
-#[derive(Clone, Copy, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct PageArguments {
     /// Show the result on a page until Ctrl-C. Without an address: loopback, port 8040 or the next
     /// free one
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1)]
     #[arg(default_missing_value = ServerConfig::ANY_PORT)]
     pub serve: Option<SocketAddr>,
+    /// One more name by which browsers may reach the page. Without it: localhost, and the names and
+    /// addresses of this computer. Repeat it for several
+    #[arg(long, value_name = "NAME[:PORT]", requires = "serve")]
+    pub host: Vec<String>,
+}
+
+impl PageArguments {
+    /// Returns the configuration of the server, if one is wanted.
+    pub fn config(&self) -> Option<ServerConfig> {
+        self.serve.map(|listen| ServerConfig::at(Some(listen)).with_hosts(&self.host))
+    }
 }
 
 /// A page, and its name on the terminal.
@@ -29,9 +40,9 @@ pub struct NamedPage {
 }
 
 /// Serves pages until Ctrl-C.
-pub fn pages(listen: SocketAddr, pages: Vec<NamedPage>) -> Result<(), Failure> {
-    let stop = Stop::on_signal();
-    let listening = Listening::on(&ServerConfig::at(Some(listen))).map_err(failure)?;
+pub fn pages(config: &ServerConfig, pages: Vec<NamedPage>) -> Result<(), Failure> {
+    let stop = Stop::on_signal(crate::output::ended_at_once);
+    let listening = Listening::on(config).map_err(failure)?;
     let names: Vec<_> = pages.iter().map(|of| (of.name, of.page.path.clone())).collect();
     let pages = pages.into_iter().map(|of| of.page).collect();
     let server = Server::start_pages(listening, pages).map_err(failure)?;
@@ -47,6 +58,7 @@ pub fn pages(listen: SocketAddr, pages: Vec<NamedPage>) -> Result<(), Failure> {
 fn failure(error: ServeError) -> Failure {
     match error {
         ServeError::Listen { .. } => Failure::link(error),
+        ServeError::Host(_) => Failure::input(error),
         ServeError::Folder(_) | ServeError::System(_) => Failure::failed(error),
     }
 }

@@ -47,8 +47,8 @@ pub fn topo(arguments: &TopoArguments, json: bool) -> Result<(), Failure> {
             say!("\nmap: {}", file.display());
         }
     }
-    match arguments.page.serve {
-        Some(listen) => served::pages(listen, vec![map_page("/", &page)]),
+    match arguments.page.config() {
+        Some(config) => served::pages(&config, vec![map_page("/", &page)]),
         None => Ok(()),
     }
 }

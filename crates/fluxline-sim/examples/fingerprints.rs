@@ -53,7 +53,7 @@ fn scenarios() {
                 let (print, messages) = (found.outcome.fingerprint, found.outcome.messages);
                 let latency = found.outcome.latency_ns.mean;
                 let text = text.replace('\n', " ");
-                println!("{print} {messages} {latency:.3} {} {load} {text}", found.lost);
+                println!("{print} {messages} {latency:.3} {} {load} {text}", found.outcome.lost);
             }
         }
     }

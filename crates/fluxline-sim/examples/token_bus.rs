@@ -16,7 +16,7 @@ use fluxline_sim::load::traffic::{Arrivals, Pattern, Plan, Size, Traffic};
 use fluxline_sim::load::{Loaded, Settings};
 use fluxline_sim::report::{Point, Results, Subject, page_of};
 use fluxline_sim::world::{Cluster, Due, World};
-use fluxline_sim::{Agenda, Duration, Entry};
+use fluxline_sim::{Agenda, Duration, Entry, Instant};
 
 /// The time of a byte on the bus: 100 MB/s.
 const BYTE: Duration = Duration::from_ns(10);
@@ -153,7 +153,7 @@ impl Interconnect for TokenBus {
         is_whole.then_some(()).ok_or_else(|| "a frame is missing".to_owned())
     }
 
-    fn links(&self) -> Vec<LinkUse> {
+    fn links(&self, _: Instant) -> Vec<LinkUse> {
         vec![LinkUse { from: 0, to: 0, busy: self.busy }]
     }
 }
@@ -178,7 +178,7 @@ pub fn point(nodes: u32, load: f64, faults: &[Fault]) -> Result<Point, Box<dyn E
     let us = Duration::from_us;
     let limits = Limits { warm_up_first: us(500), warm_up_max: us(5_000), measured: us(20_000) };
     let outcome = measure(&mut model, &mut agenda, &limits)?;
-    Ok(Point { lost: model.lost(), ..Point::of(load, &outcome) })
+    Ok(Point::of(load, &outcome))
 }
 
 #[allow(dead_code, reason = "the test uses the network alone")]

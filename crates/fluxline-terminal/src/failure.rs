@@ -4,6 +4,7 @@
 //! compares docs/exit-status.md with it.
 
 use std::fmt::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use fluxline_daq::InputError;
@@ -41,7 +42,10 @@ const STATUSES: [(u8, &str); 9] = [
     (FailureKind::Ledger as u8, "the ledger does not close"),
     (FailureKind::Recording as u8, "recording stopped early"),
     (FailureKind::Link as u8, "a link could not be opened"),
-    (FailureKind::Look as u8, "finished, but look: received data is not recorded"),
+    (
+        FailureKind::Look as u8,
+        "finished, but look: received data is not recorded, or a run has no end",
+    ),
     (FailureKind::Files as u8, "files of a run are missing or damaged"),
 ];
 
@@ -129,6 +133,15 @@ impl Failure {
         };
         let message = verdict.sentence().unwrap_or_default().to_owned();
         Some(Failure { kind, message })
+    }
+
+    /// Returns the failure that a run's own verdict was, by its run.json.
+    pub fn of_run(run: &Path, document: &serde_json::Value) -> Option<Failure> {
+        let status = document["status"].as_u64()?;
+        let verdicts = [FailureKind::Ledger, FailureKind::Recording, FailureKind::Look];
+        let kind = verdicts.into_iter().find(|kind| *kind as u64 == status)?;
+        let sentence = document["sentence"].as_str().unwrap_or("run.json has no sentence for it.");
+        Some(Failure::new(kind, format_args!("{}: {sentence}", run.display())))
     }
 
     /// Any other failure.

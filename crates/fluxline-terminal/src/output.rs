@@ -46,6 +46,14 @@ pub fn inform(text: Arguments<'_>) {
     let _ = std::io::stderr().lock().write_all(escaped(&line).as_bytes());
 }
 
+/// Says that a further signal ended the program at once (`Stop::on_signal`).
+pub fn ended_at_once() {
+    inform(format_args!(
+        "fluxline: a further signal ended the program at once: what it had received and not yet \
+         written is lost."
+    ));
+}
+
 /// Replaces characters that a terminal obeys instead of showing them: control characters other than
 /// line ends and tabulators, and those that change the direction of writing. They are written as in
 /// JSON (`\u001b`), so that a document stays one.

@@ -1,35 +1,31 @@
 //! Owns a region on shared memory and prints what a writer puts into it.
 //!
-//! demonstrates: open -> register -> export -> poll for notifications.
+//! demonstrates: node -> export -> completions, as they come.
 //!
 //!     cargo run --release -p fluxline --example shm_owner
 //!     cargo run --release -p fluxline --example shm_writer      # in another terminal
 
-use std::time::Duration;
-
-use fluxline_core::fabric::{Completion, Grant, Key, Name, Rights};
+use fluxline::Span;
+use fluxline::fabric::{Completion, Grant, Key, Rights};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut fabric = fluxline::open("shm://lab/builder")?;
-    let region = fabric.register(4096)?;
-    let grant = Grant { rights: Rights::PUT, key: Key(0x5EED) };
-    fabric.export(region, Name::parse("samples")?, grant)?;
-    let memory = fabric.memory(region)?;
-    println!("waiting for a writer; Ctrl-C ends");
+    let mut node = fluxline::node("shm://lab/builder")?;
+    let region = node.export("samples", Grant { rights: Rights::PUT, key: Key(0x5EED) }, 4096)?;
+    let memory = node.fabric().memory(region)?;
+    println!("waiting for a writer, for 10 minutes");
     loop {
-        match fabric.poll(fabric.now()) {
-            Some(Completion::Connected { peer, .. }) => println!("{peer} has connected"),
-            Some(Completion::Notified { offset, bytes, value, .. }) => {
+        match node.next_completion(Span::from_s(600))? {
+            Completion::Connected { peer, .. } => println!("{peer} has connected"),
+            Completion::Notified { offset, bytes, value, .. } => {
                 let mut text = vec![0; bytes as usize];
                 memory.read(offset, &mut text)?;
                 println!("number {value}: {}", String::from_utf8_lossy(&text));
             }
-            Some(Completion::Broken { status, .. }) => {
+            Completion::Broken { status, .. } => {
                 println!("the writer has gone: {status}");
                 return Ok(());
             }
-            Some(_) => {}
-            None => std::thread::sleep(Duration::from_millis(1)),
+            _ => {}
         }
     }
 }

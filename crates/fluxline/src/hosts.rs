@@ -5,7 +5,7 @@
 //! same word in `connect` finds the same peer on every link.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use fluxline_core::fabric::{Name, NameError};
 use fluxline_core::roce::UDP_PORT;
@@ -60,6 +60,9 @@ pub enum HostsError {
         /// The name.
         name: Name,
     },
+    /// A peer's host is not known.
+    #[error(transparent)]
+    Unknown(#[from] UnknownHost),
     /// A name has illegal characters.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -96,7 +99,7 @@ impl Hosts {
                 expected: "NAME@ADDRESS, for example builder@10.0.0.8 or builder@10.0.0.8:5000",
             };
             let (name, address) = entry.split_once('@').ok_or_else(wrong)?;
-            self.add(Name::parse(name)?, peer_address(address).ok_or_else(wrong)?)?;
+            self.add(Name::parse(name)?, host_address(address)?.ok_or_else(wrong)?)?;
         }
         Ok(())
     }
@@ -113,7 +116,7 @@ impl Hosts {
                 place: format!("in line {line} of {path}"),
                 expected: "ADDRESS NAME, for example 10.0.0.8 builder",
             };
-            let address = peer_address(address).ok_or_else(wrong)?;
+            let address = host_address(address)?.ok_or_else(wrong)?;
             let names: Vec<&str> = words.collect();
             if names.is_empty() {
                 return Err(wrong());
@@ -143,6 +146,39 @@ impl Hosts {
     }
 }
 
+/// A word is neither an address nor the name of a host that this one knows.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{host:?} is neither an address nor the name of a known host ({reason}); write its address, for \
+     example 10.0.0.7:4791, or enter the name in /etc/hosts"
+)]
+pub struct UnknownHost {
+    /// The word that was given.
+    pub host: String,
+    /// The reason of the system's resolver.
+    pub reason: std::io::Error,
+}
+
+/// Returns the address of a host that is given by address or by name, with or without a port, by
+/// default RoCEv2's; `None`: the text has neither.
+///
+/// The system's resolver is asked for a name, which may take seconds. Errors: [`UnknownHost`].
+pub(crate) fn host_address(text: &str) -> Result<Option<SocketAddr>, UnknownHost> {
+    if let Some(address) = peer_address(text) {
+        return Ok(Some(address));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (text, Some(UDP_PORT)),
+    };
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_name = host.bytes().all(is_legal) && host.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let Some(port) = port.filter(|_| is_name) else { return Ok(None) };
+    let unknown = |reason| UnknownHost { host: host.to_owned(), reason };
+    let mut found = (host, port).to_socket_addrs().map_err(unknown)?;
+    Ok(found.next())
+}
+
 /// Parses an address with or without a port, by default RoCEv2's.
 pub(crate) fn peer_address(text: &str) -> Option<SocketAddr> {
     let whole = text.parse::<SocketAddr>().ok();
@@ -152,7 +188,7 @@ pub(crate) fn peer_address(text: &str) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::Hosts;
+    use super::{Hosts, host_address};
 
     #[test]
     fn a_file_of_hosts_names_peers_and_its_mistakes_name_the_line() {
@@ -167,14 +203,29 @@ mod tests {
         assert_eq!(hosts.address("nobody"), None);
 
         for (text, says) in [
-            ("10.0.0.8 a\nhere builder", "in line 2"),
+            ("10.0.0.8 a\n:here builder", "in line 2"),
             ("10.0.0.8", "write ADDRESS NAME"),
+            ("10.0.0.8.9/a b", "write ADDRESS NAME"),
             ("10.0.0.8 a/b", "is not a name"),
             ("10.0.0.8 a\n10.0.0.9 a", "a has two addresses"),
         ] {
             write(text);
             let error = Hosts::of_query(&format!("hosts={path}")).expect_err("wrong").to_string();
             assert!(error.contains(says), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_found_by_its_name_and_an_unknown_one_is_named() {
+        let found = host_address("localhost:5000").expect("every host knows it").expect("a name");
+        assert!(found.ip().is_loopback() && found.port() == 5000, "{found}");
+        let found = host_address("localhost").expect("known").expect("a name");
+        assert_eq!(found.port(), 4791);
+        let error = host_address("no-such-host.invalid").expect_err("RFC 6761: never exists");
+        assert!(error.to_string().contains("no-such-host.invalid"), "{error}");
+        assert!(error.to_string().contains("/etc/hosts"), "{error}");
+        for text in ["", ":5000", "host:port", "10.0.0.300", "a/b"] {
+            assert!(matches!(host_address(text), Ok(None)), "{text:?}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | URL | link |
 //! | --- | --- |
-//! | `shm://GROUP/NODE` | shared memory of this host |
+//! | `shm://GROUP/NODE[?group=HOSTGROUP]` | shared memory of this host |
 //! | `udp://ADDRESS[:PORT][/NAME]` | RoCEv2 over a UDP socket |
 //! | `xdp://INTERFACE[:PORT][/NAME]` | RoCEv2 past the kernel (AF_XDP) |
 //! | `sim:ethernet/WORLD/NODE?nodes=N` | the same endpoint as `udp://`, on a simulated switch |
@@ -15,35 +15,33 @@
 //! [`open_threads`] opens several nodes at one address, each for a thread of its own.
 //!
 //! [`fabric`] is the programming model: regions, puts, messages, notifications, completions.
+//! [`node`] opens a [`Node`], whose calls wait; [`open`] opens the poll interface below it.
 //!
 //! ```
+//! use fluxline::Span;
 //! use fluxline::fabric::*;
 //!
-//! /// Polls both nodes; returns the next completion of the first.
-//! fn next(node: &mut dyn Fabric, other: &mut dyn Fabric) -> Completion {
-//!     loop {
-//!         other.poll(other.now());
-//!         if let Some(completion) = node.poll(node.now()) {
-//!             return completion;
-//!         }
-//!     }
-//! }
+//! let patience = Span::from_s(10);
+//! let mut builder = fluxline::node("shm://front-page/builder")?;
+//! let grant = Grant { rights: Rights::PUT, key: Key(0x5EED) };
+//! let region = builder.export("samples", grant, 4096)?;
 //!
-//! let mut builder = fluxline::open("shm://front-page/builder")?;
-//! let region = builder.register(4096)?;
-//! let (name, key) = (Name::parse("samples")?, Key(0x5EED));
-//! builder.export(region, name.clone(), Grant { rights: Rights::PUT, key })?;
-//!
-//! let mut board = fluxline::open("shm://front-page/board")?; // in life, another process
-//! let endpoint = board.connect("builder", Reliability::Reliable)?;
-//! assert!(matches!(next(&mut *board, &mut *builder), Completion::Connected { .. }));
-//! let remote = board.import(endpoint, name, key)?;
-//! assert!(matches!(next(&mut *board, &mut *builder), Completion::Imported { .. }));
-//!
+//! let mut board = fluxline::node("shm://front-page/board")?; // in life, another process
+//! # let board = std::thread::spawn(move || {
+//! let endpoint = board.connect("builder", Reliability::Reliable, patience)?;
+//! let remote = board.import(endpoint, "samples", Key(0x5EED), patience)?.remote;
 //! let (from, to) = (Local::Bytes(b"sample"), Target { remote, offset: 0 });
-//! board.post(endpoint, 1, Work::Put { from, to, notify: Some(42), complete_at: None })?;
-//! let notified = next(&mut *builder, &mut *board); // after the bytes are in place
-//! assert!(matches!(notified, Completion::Notified { value: 42, .. }));
+//! let put = Work::Put { from, to, notify: Some(42), complete_at: Some(Level::Placed) };
+//! board.post(endpoint, 1, put, patience)?;
+//! board.wait_for(endpoint, 1, patience)?; // the bytes are in the builder's memory
+//! # Ok::<(), fluxline::NodeError>(())
+//! # });
+//!
+//! assert_eq!(builder.wait_notified(region, patience)?.value, 42); // after the bytes are in place
+//! # while !board.is_finished() {
+//! #     let _ = builder.next_completion(Span::from_ms(1)); // answers it
+//! # }
+//! # board.join().expect("it does not panic")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -104,7 +102,10 @@ pub mod udp;
 #[cfg(not(loom))]
 pub mod xdp;
 
+pub use fluxline_core::fabric::node::{Node, NodeError};
 pub use fluxline_core::{Moment, Span, fabric};
 #[cfg(not(loom))]
-pub use open::{OpenError, open, open_threads, shm_names, udp_address, xdp_interface};
+pub use open::{
+    OpenError, node, open, open_threads, shm_names, shm_url, udp_address, xdp_interface,
+};
 pub use sys::compiled;

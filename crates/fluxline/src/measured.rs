@@ -72,9 +72,17 @@ pub fn default_path() -> Option<PathBuf> {
 }
 
 impl Measured {
-    /// Loads this user's file; a missing file counts as empty. Errors: [`MeasuredError`].
+    /// Loads this user's file; a file that is missing or cannot be read counts as empty: links work
+    /// without it, and services often have no home. Errors: [`MeasuredError::Line`].
     pub fn load() -> Result<Measured, MeasuredError> {
-        default_path().map_or_else(|| Ok(Measured::default()), |path| Measured::read(&path))
+        default_path().map_or_else(|| Ok(Measured::default()), |path| Measured::read_if_any(&path))
+    }
+
+    fn read_if_any(path: &Path) -> Result<Measured, MeasuredError> {
+        match Measured::read(path) {
+            Err(MeasuredError::Host { .. }) => Ok(Measured::default()),
+            read => read,
+        }
     }
 
     /// Reads a file; a missing file counts as empty. Errors: [`MeasuredError`].
@@ -193,6 +201,18 @@ fn bytes_of(line: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_home_that_cannot_be_read_keeps_links_from_opening() {
+        let within_a_file = Path::new("/dev/null/fluxline/links.toml"); // for any user, root too
+        assert!(matches!(Measured::read(within_a_file), Err(MeasuredError::Host { .. })));
+        let read = Measured::read_if_any(within_a_file).expect("a link opens without it");
+        assert_eq!(read, Measured::default());
+        let folder = tempfile::tempdir().expect("a folder");
+        let wrong = folder.path().join("links.toml");
+        fs::write(&wrong, "[shm]\ncrossover = 1").expect("ours");
+        assert!(Measured::read_if_any(&wrong).is_err(), "a mistake is shown");
+    }
 
     #[test]
     fn what_is_written_is_read_again_and_others_links_stay() {

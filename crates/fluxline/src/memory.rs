@@ -102,8 +102,8 @@ impl Memory for OwnMemory {
         Some(self.map.at(0, 0))
     }
 
-    fn view(&mut self, see: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
-        see(self.as_mut_slice());
+    fn view(&mut self, visit: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
+        visit(self.as_mut_slice());
         Ok(())
     }
 

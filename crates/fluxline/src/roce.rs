@@ -8,7 +8,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fluxline_core::Moment;
 use fluxline_core::endpoint::{EndpointConfig, Node};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
@@ -18,6 +17,7 @@ use fluxline_core::fabric::{
 use fluxline_core::port::{
     Incoming, IncomingTrain, Outgoing, OutgoingTrain, Port, PortCounters, PortLimits,
 };
+use fluxline_core::{Moment, Span};
 
 use crate::clock;
 use crate::hosts::Hosts;
@@ -118,6 +118,10 @@ impl Port for EthernetPort {
 
     fn receive_trains(&mut self, now: Moment, take: &mut dyn FnMut(IncomingTrain<'_>)) -> usize {
         of_either!(self, port => port.receive_trains(now, take))
+    }
+
+    fn refused(&mut self) -> Option<SocketAddr> {
+        of_either!(self, port => port.refused())
     }
 
     fn deadline(&self) -> Option<Moment> {
@@ -262,6 +266,14 @@ impl<P: Waiting> RoceNode<P> {
         self
     }
 
+    /// The same node, for which a silent peer is gone after `death`: a program may compute for that
+    /// long. A peer whose host says that no program receives there is gone within a second.
+    #[must_use]
+    pub fn with_death(mut self, death: Span) -> RoceNode<P> {
+        self.node.set_death(death);
+        self
+    }
+
     /// The node: its counters, static peers.
     pub fn node(&mut self) -> &mut Node<P> {
         &mut self.node
@@ -304,9 +316,9 @@ impl<P: Waiting> Fabric for RoceNode<P> {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        self.node.view(region, see)
+        self.node.view(region, visit)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {

@@ -76,7 +76,8 @@ fn run(
     kinds: Vec<&'static ExperimentKind>,
     quiet: bool,
 ) -> Run {
-    let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
+    let (plan, stop, bar) =
+        (plan(arguments), Stop::on_signal(crate::output::ended_at_once), progress::bar(0, quiet));
     let session = Session { link, arguments, plan, kinds, stop, bar };
     let near = host::describe(link.link.through().as_ref());
     let mut report = session::begin(&link.url, &session.plan, json!({ "near": near }));

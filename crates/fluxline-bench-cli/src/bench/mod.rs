@@ -30,7 +30,7 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return compare::compare(paths, arguments.report.as_deref(), json);
     }
     if let Some(address) = arguments.serve {
-        return serve::serve(address, arguments, &Stop::on_signal());
+        return serve::serve(address, arguments, &Stop::on_signal(crate::output::ended_at_once));
     }
     match &arguments.link {
         Some(link) => measure::measure(link, arguments, json),

@@ -161,7 +161,12 @@ impl End {
             }
             (_, Operation::Message) => {
                 let longest = self.parameters.bytes;
-                Open::Receiving(group.start_receive(Source::Rank(peer), Some(1), longest)?)
+                Open::Receiving(group.start_receive(
+                    fabric,
+                    Source::Rank(peer),
+                    Some(1),
+                    longest,
+                )?)
             }
         };
         Ok(())

@@ -137,9 +137,9 @@ impl Fabric for Damaging {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        self.inner.view(region, see)
+        self.inner.view(region, visit)
     }
     fn connect(&mut self, peer: &str, how: Reliability) -> Result<EndpointId, ConnectError> {
         self.inner.connect(peer, how)

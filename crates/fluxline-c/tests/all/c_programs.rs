@@ -187,6 +187,32 @@ fn c_programs_choose_the_link_by_url_alone() {
     }
 }
 
+/// Neither waits for the other by itself: each call has a time-out.
+#[test]
+fn a_record_of_the_short_c_programs_is_lost_or_doubled() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (sensor, consumer) = (scratch.path().join("sensor"), scratch.path().join("consumer"));
+    compile("cc", "sensor.c", &sensor, "libfluxline_c.so");
+    compile("cc", "consumer.c", &consumer, "libfluxline_c.so");
+    let group = format!("shm://test-c-short-{}", std::process::id());
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let far = free().expect("a port");
+    let links = [
+        [format!("{group}/consumer"), format!("{group}/sensor"), "consumer".to_owned()],
+        [format!("udp://{far}"), "udp://127.0.0.1:0".to_owned(), far.to_string()],
+    ];
+    let sum: u64 = (0..3000).map(|number| number & 0xFF).sum();
+    for [far, near, peer] in &links {
+        let pushing = start(&sensor, &[near, peer, "3000"]);
+        let read = start(&consumer, &[far]).wait_with_output().expect("it ends");
+        let pushed = pushing.wait_with_output().expect("it ends");
+        assert!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
+        let said = String::from_utf8_lossy(&read.stdout).into_owned();
+        let expected = format!("3000 records, sum of their first bytes {sum}\n");
+        assert_eq!(said, expected, "{}", String::from_utf8_lossy(&read.stderr));
+    }
+}
+
 #[test]
 fn one_c_program_computes_the_same_on_every_link_and_repeats_virtual_time() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
@@ -320,5 +346,6 @@ fn a_c_producer_ends_when_its_consumer_is_killed_and_a_second_one_is_refused() {
     reading.kill().expect("killed"); // SIGKILL
     reading.wait().expect("waited");
     assert_eq!(ended(&mut first).code(), Some(1));
-    assert_eq!(said(&mut first), "push: the push ring's consumer has gone\n");
+    let text = "push: the push ring's consumer has gone; start it again, and open another sender\n";
+    assert_eq!(said(&mut first), text);
 }

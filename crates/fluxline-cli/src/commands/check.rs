@@ -59,8 +59,10 @@ fn failure_of(
     let held = match packets.counters() {
         Some(counters) => {
             let (frames, other) = (counters.frames, counters.other_traffic());
+            let wrong = counters.check_sum_wrong;
             format!(
-                "of {frames} frames, {rejected} were rejected{why} and {other} are other traffic"
+                "of {frames} frames, {rejected} were rejected{why}, {wrong} have a wrong UDP check \
+                 sum and {other} are other traffic"
             )
         }
         None => {
@@ -68,12 +70,15 @@ fn failure_of(
             format!("of {payloads} payloads, {rejected} were rejected{why}")
         }
     };
-    let compare = match packets.counters() {
-        Some(_) => "the port and the description with the sender",
-        None => "the framing and the description with the writer of the file",
+    let remedy = match packets.counters() {
+        Some(counters) if counters.check_sum_wrong > 0 => {
+            "--no-check-sums takes those with a wrong check sum"
+        }
+        Some(_) => "compare the port and the description with the sender",
+        None => "compare the framing and the description with the writer of the file",
     };
     let message = format!(
-        "no packet of {} fits the description {}: {held}; compare {compare}.",
+        "no packet of {} fits the description {}: {held}; {remedy}.",
         packets.name(),
         arguments.format.format,
     );
@@ -92,6 +97,7 @@ fn ledger_of(pipeline: &Pipeline, packets: &PacketFile) -> Ledger {
     (counters.bytes, counters.sources_refused) = (taken.bytes, taken.refused);
     if let Some(of) = packets.counters() {
         (counters.other_traffic, counters.frames_unusable) = (of.other_traffic(), of.unusable());
+        counters.check_sum_wrong = of.check_sum_wrong;
     }
     let name = packets.name().to_string();
     ledger.inputs.push(InputEntry { name, counters, ..InputEntry::default() });
@@ -132,6 +138,13 @@ fn print(pipeline: &Pipeline, ledger: &Ledger, packets: &PacketFile) {
     }
     if let Some(cut) = packets.cut() {
         say!("\nnote: {cut}");
+    }
+    let wrong = packets.counters().map_or(0, |counters| counters.check_sum_wrong);
+    if wrong > 0 {
+        say!(
+            "\nnote: {wrong} datagrams have a wrong UDP check sum and were not used; \
+             --no-check-sums takes them (in an experiment: check-sums = false)."
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fluxline_daq::record::{Directory, FolderError};
 use fluxline_serve::{Client, ClientError};
 use serde_json::{Value, json};
 
@@ -92,19 +93,22 @@ fn text(value: &Value) -> &str {
 }
 
 fn url_of(run: &Path) -> Result<String, Failure> {
-    let url = std::fs::read_to_string(run.join(FILE)).map_err(|_| {
-        Failure::input(format_args!(
+    let read = Directory::open(run).and_then(|folder| folder.read(Path::new(FILE)));
+    let url = read.map_err(|error| match error {
+        FolderError::Missing(_) | FolderError::NotAFolder(_) => Failure::input(format_args!(
             "{} is not served: it has ended, or was started without --serve.",
             run.display()
-        ))
+        )),
+        error => Failure::input(format_args!("{error}.")),
     })?;
-    Ok(url.trim().to_owned())
+    Ok(String::from_utf8_lossy(&url).trim().to_owned())
 }
 
 /// Returns the newest run in `runs` that is served.
 fn newest(runs: &Path) -> Result<PathBuf, Failure> {
     let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    let served = entries.map(|entry| entry.path()).filter(|path| path.join(FILE).exists());
+    let served =
+        entries.map(|entry| entry.path()).filter(|path| path.join(FILE).symlink_metadata().is_ok());
     served.max().ok_or_else(|| {
         Failure::input(format_args!(
             "no run in {} is served; start one with --serve, or give its address by --url.",
@@ -116,6 +120,6 @@ fn newest(runs: &Path) -> Result<PathBuf, Failure> {
 fn failure(error: ClientError) -> Failure {
     match error {
         ClientError::Address(_) | ClientError::Refused(_) => Failure::input(error),
-        ClientError::Silent { .. } => Failure::link(error),
+        ClientError::Silent { .. } | ClientError::Redirected { .. } => Failure::link(error),
     }
 }

@@ -29,7 +29,8 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
              file of this:\n\n{text}"
         );
     }
-    let report = acquisition::run(experiment, How { folder, serve, quiet: json })?;
+    let report =
+        acquisition::run(experiment, How { folder, link: None, node: None, serve, quiet: json })?;
     let ending = super::run::finish(&report, json);
     if !json {
         say!("{}", compare(&report.ledger));

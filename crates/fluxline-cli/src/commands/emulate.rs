@@ -70,7 +70,10 @@ fn send(
     let destination = destination_of(address)?;
     let mut sensors = Sensors::new("emulate", emulator, format)?;
     sensors.connect(destination)?;
-    let (stop, monitor) = (Stop::on_signal().after(arguments.seconds), Monitor::default());
+    let (stop, monitor) = (
+        Stop::on_signal(crate::output::ended_at_once).after(arguments.seconds),
+        Monitor::default(),
+    );
     acquisition::with_notes(&monitor, || sensors.send(&stop, &monitor))
         .ok_or_else(|| Failure::failed("the sensors' thread ended by a defect of the program."))
 }
@@ -108,7 +111,7 @@ fn send_roce(
         slot_bytes: of.slot_bytes,
         train: arguments.train > 1,
     };
-    let stop = Stop::on_signal().after(arguments.seconds);
+    let stop = Stop::on_signal(crate::output::ended_at_once).after(arguments.seconds);
     let sensors = Sensors::new("emulate", emulator, format)?;
     Ok(RoceSensors::open(sensors, &config)?.send(&stop))
 }

@@ -41,7 +41,8 @@ pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failu
     let mut reader = JoinedReader::open(&arguments.run, join).map_err(|error| wrong(&error))?;
     let document = reader.folder().read_run().unwrap_or(Value::Null);
     let found = read(&mut reader, arguments.incomplete).map_err(|error| wrong(&error))?;
-    let failure = integrity::failure(&arguments.run, &found.integrity);
+    let failure = integrity::failure(&arguments.run, &found.integrity)
+        .or_else(|| Failure::of_run(&arguments.run, &document));
     let print = || match json {
         true => print_json(document, &found, failure.as_ref()),
         false => print(arguments, &document, &found),

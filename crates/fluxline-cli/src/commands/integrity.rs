@@ -9,10 +9,19 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::say;
 
-/// Returns the failure of a run whose files lack recorded data.
+/// Returns the failure of a run whose files lack recorded data, or that has no end.
 pub fn failure(run: &Path, integrity: &Integrity) -> Option<Failure> {
-    let sentence = integrity.sentence()?;
-    Some(Failure::files(format_args!("{}: {sentence}", run.display())))
+    let run = run.display();
+    if let Some(sentence) = integrity.sentence() {
+        return Some(Failure::files(format_args!("{run}: {sentence}")));
+    }
+    (integrity.end == RunEnd::Killed).then(|| {
+        Failure::look(format_args!(
+            "{run}: the run has no end: the program or the machine stopped during it, or run.json \
+             could not be written. All complete batches are readable, and what else it received is \
+             unknown; `fluxline recover {run}` closes it."
+        ))
+    })
 }
 
 /// As part of a JSON document.

@@ -29,14 +29,18 @@ use crate::say;
 
 /// Returns the treatment of late fragments, for `--json`.
 fn joined_document(joined: JoinReport) -> Value {
-    json!({ "late": joined.joined, "left": joined.left, "completed_events": joined.completed })
+    json!({ "late": joined.joined, "left": joined.left, "completed_events": joined.completed,
+            "opened_events": joined.opened })
 }
 
 /// Prints the treatment of late fragments, if there were any.
 fn print_joined(joined: JoinReport) {
-    let JoinReport { joined, left, completed } = joined;
+    let JoinReport { joined, left, completed, opened } = joined;
     if joined > 0 {
-        say!("joined   {joined} late fragments to their events; {completed} became complete");
+        say!("joined   {joined} late fragments to their events");
+    }
+    if completed + opened > 0 {
+        say!("amended  {completed} events became complete, {opened} incomplete, as known later");
     }
     if left > 0 {
         say!("         {left} late fragments are rows of their own: their events are not there");

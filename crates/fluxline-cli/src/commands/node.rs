@@ -28,7 +28,7 @@ pub fn run(
         node,
         id,
         function: None,
-        stop: fluxline_run::Stop::on_signal(),
+        stop: fluxline_run::Stop::on_signal(crate::output::ended_at_once),
         say: Box::new(|sentence| crate::inform!("{}", crate::output::escaped_line(sentence))),
     };
     match is_builder {

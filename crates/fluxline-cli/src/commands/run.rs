@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use fluxline_core::fabric::links::opener_of;
 use fluxline_daq::capture::replay::Speed;
 use fluxline_daq::experiment::{
     self, Events, Experiment, FileList, Filter, Pcap, Record, Source, Udp, check_accept,
@@ -18,14 +19,6 @@ use crate::{acquisition, format_arguments, say_text};
 /// Runs, prints the ledger, and fails when it does not close, recording stopped, or received data
 /// is not in the files.
 pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
-    if arguments.node.is_some() && arguments.serve.serve.is_some() {
-        let option = if arguments.serve.armed { "--serve and --armed" } else { "--serve" };
-        return Err(Failure::usage(format_args!(
-            "{option} cannot be used with --node: `fluxline inspect kafka://BROKERS/CLUSTER \
-             --watch` shows a cluster, and with `start = \"ctl\"` under [cluster], `fluxline ctl \
-             kafka://BROKERS/CLUSTER start` begins its run."
-        )));
-    }
     let folder = arguments.folder.clone();
     let parameters = format_arguments::parameters(&arguments.parameters)?;
     let mut experiment = match &arguments.experiment {
@@ -41,18 +34,51 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
         experiment.seconds = seconds;
     }
     arguments.events.apply(&mut experiment.events)?;
-    experiment.accept.extend(arguments.accept);
+    experiment.accept.extend(arguments.accept.clone());
     check_accept(&experiment.accept)
         .map_err(|problem| Failure::input(format_args!("--{problem}")))?;
     if arguments.no_record {
         experiment.record.enabled = false;
     }
     experiment.check().map_err(Failure::input)?;
-    if let Some(node) = arguments.node {
-        return super::node::run(experiment, node, arguments.id, json);
+    let has_link = arguments.link.is_some() || experiment.link.is_some();
+    let is_graph = experiment.cluster.is_none() && (has_link || experiment.graph.is_some());
+    if let Some(node) = arguments.node.as_ref().filter(|_| !is_graph) {
+        check_for_cluster(&arguments)?;
+        return super::node::run(experiment, node.clone(), arguments.id, json);
     }
-    let how = How { folder, serve: arguments.serve, quiet: json };
+    let link = arguments.link.or_else(|| experiment.link.as_ref().map(|link| link.url.clone()));
+    // The simulator is a program of its own, which calls this command again.
+    if link.as_ref().is_some_and(|link| link.starts_with("sim:") && opener_of(link).is_none()) {
+        return Err(super::other::call("fluxline-sim"));
+    }
+    let how = How { folder, link, node: arguments.node, serve: arguments.serve, quiet: json };
     Ok(finish(&acquisition::run(experiment, how)?, json))
+}
+
+/// Checks the options of a node of a cluster.
+fn check_for_cluster(arguments: &RunArguments) -> Result<(), Failure> {
+    let one_machine = [
+        ("--folder", arguments.folder.is_some()),
+        ("--no-record", arguments.no_record),
+        ("--set", !arguments.parameters.is_empty()),
+        ("--link", arguments.link.is_some()),
+    ];
+    if let Some((option, _)) = one_machine.iter().find(|of| of.1) {
+        return Err(Failure::usage(format_args!(
+            "{option} cannot be used with --node and [cluster]: the topics are the link, and \
+             builders name their folders."
+        )));
+    }
+    if arguments.serve.serve.is_some() {
+        let option = if arguments.serve.armed { "--serve and --armed" } else { "--serve" };
+        return Err(Failure::usage(format_args!(
+            "{option} cannot be used with --node and [cluster]: `fluxline inspect \
+             kafka://BROKERS/CLUSTER --watch` shows a cluster, and with `start = \"ctl\"` under \
+             [cluster], `fluxline ctl kafka://BROKERS/CLUSTER start` begins its run."
+        )));
+    }
+    Ok(())
 }
 
 /// Prints a run's report; its failure becomes the command's.
@@ -129,11 +155,13 @@ fn from_flags(
     let mut sources = Vec::new();
     for (file, name) in arguments.pcap.iter().zip(names_of(&arguments.pcap)) {
         let (file, ports) = (FileList::one(file), arguments.ports.clone());
-        let pcap = Some(Pcap { file, ports, check_sums: true, speed: Speed::default() });
+        let check_sums = !arguments.no_check_sums;
+        let pcap = Some(Pcap { file, ports, check_sums, speed: Speed::default() });
         sources.push(Source { pcap, ..source(name) });
     }
     if let Some(listen) = &arguments.udp {
-        let udp = Some(Udp { listen: vec![listen.clone()], ..Udp::default() });
+        let interface = arguments.interface.clone();
+        let udp = Some(Udp { listen: vec![listen.clone()], interface, ..Udp::default() });
         sources.push(Source { udp, ..source(format.clone()) });
     }
     let Some(first) = sources.first() else {
@@ -148,12 +176,15 @@ fn from_flags(
         readout_core: None,
         recorder_core: None,
         sources_max: 4096,
+        page_hosts: Vec::new(),
         accept: Vec::new(),
         sources,
         events: Events::default(),
         filter: Filter::default(),
         record: Record::default(),
         sink: experiment::Sink::default(),
+        graph: None,
+        link: None,
         cluster: None,
         nodes: BTreeMap::new(),
     })

@@ -116,3 +116,54 @@ fn frames_of_other_protocols_are_counted_and_the_35_packets_found() {
     assert_eq!(number(&sources[0], "last_sequence"), 37);
     assert_eq!(number(&checked["capture"], "frames"), 82);
 }
+
+/// A pcap file of Ethernet frames with UDP datagrams to port 5000, whose check sums are as given.
+fn capture_with_sums(sums: &[[u8; 2]]) -> Vec<u8> {
+    let mut file = vec![0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    file.extend([0xFF, 0xFF, 0, 0, 1, 0, 0, 0]);
+    for (number, sum) in sums.iter().enumerate() {
+        let payload = [0x42, 0x4F, 0x52, 0x44, 0, 1, 0, number as u8];
+        let payload = [&payload[..], &[0; 44]].concat();
+        let length = [0, 8 + payload.len() as u8];
+        let udp = [&[0x13, 0x88, 0x13, 0x88][..], &length, sum, &payload].concat();
+        let ip =
+            [&[0x45, 0, 0, 20 + udp.len() as u8, 0, 0, 0, 0, 64, 17, 0, 0][..], &[10, 0, 0, 1]];
+        let frame = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &ip.concat(), &[10, 0, 0, 2]];
+        let frame = [frame.concat(), udp].concat();
+        let size = (frame.len() as u32).to_le_bytes();
+        file.extend([&[0; 8][..], &size, &size, &frame].concat());
+    }
+    file
+}
+
+#[test]
+fn wrong_check_sums_are_named_as_the_reason_with_the_option_that_takes_them() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let board = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/board/board.toml");
+    let write = |name: &str, sums: &[[u8; 2]]| {
+        let file = scratch.path().join(name);
+        std::fs::write(&file, capture_with_sums(sums)).expect("written");
+        file
+    };
+    let some = write("some.pcap", &[[0, 0], [1, 2], [0, 0], [3, 4]]);
+    let folder = scratch.path().join("run");
+    let of_run = ["run", "--pcap", text(&some), "--format", board, "--folder", text(&folder)];
+    let document = run_json(&of_run);
+    assert_eq!(document["status"], 7);
+    assert_eq!(number(&document["totals"], "check_sum_wrong"), 2);
+    assert_eq!(number(&document["totals"], "frames_unusable"), 0);
+    let sentence = document["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("`check-sums = false`"), "{sentence}");
+    assert!(!sentence.contains("tcpdump"), "{sentence}");
+
+    let folder = scratch.path().join("taken");
+    let of_run = ["run", "--pcap", text(&some), "--format", board, "--folder", text(&folder)];
+    let document = run_json(&[&of_run[..], &["--no-check-sums"]].concat());
+    assert_eq!(number(&document["totals"], "datagrams"), 4);
+
+    let all = write("all.pcap", &[[1, 2], [3, 4]]);
+    let output = crate::support::call(&["format", "check", board, "--capture", text(&all)]);
+    let sentence = crate::support::refused(&output, 7);
+    assert!(sentence.contains("2 have a wrong UDP check sum"), "{sentence}");
+    assert!(sentence.contains("--no-check-sums takes those"), "{sentence}");
+}

@@ -4,7 +4,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::support::{call_json, fluxline, number, text};
+use crate::support::{call_json, call_json_ending, fluxline, number, text};
 use fluxline_core::random::test_seed;
 
 /// Small batches through the page cache; every fourth run large ones past it.
@@ -50,13 +50,13 @@ fn killed_20_times_at_random_moments_loses_no_complete_batch() {
         child.kill().expect("killed"); // SIGKILL
         child.wait().expect("waited");
 
-        let before = call_json(&["inspect", text(&folder)]);
+        let before = call_json_ending(&["inspect", text(&folder)], 7);
         let events = number(&before["readable"], "events");
         assert_eq!(number(&before, "damages"), 0);
         assert_eq!(before["run"]["state"], "running", "nobody had time to say otherwise");
         assert_eq!(before["integrity"]["end"], "killed");
         call_json(&["recover", text(&folder)]);
-        let after = call_json(&["inspect", text(&folder)]);
+        let after = call_json_ending(&["inspect", text(&folder)], 7);
         assert_eq!(
             number(&after["readable"], "events"),
             events,

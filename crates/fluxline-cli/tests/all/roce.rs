@@ -10,27 +10,13 @@ use crate::board::{board, board_when_free, packet};
 use crate::remote::{
     Killed, PUSH, WATCHED, experiment, finish, frame, start, start_with, wait_for_frames,
 };
-use crate::support::{call, call_json, number, refused, text};
+use crate::support::{call, call_json, call_json_ending, free_ports, number, refused, text};
 use fluxline_core::fabric::Status;
 use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
 use serde_json::Value;
 
 const INPUT: i32 = 3;
 const LINK: i32 = 6;
-
-/// Ports of loopback one after the other that were free a moment ago.
-fn free_ports(count: u16) -> u16 {
-    for _ in 0..100 {
-        let first = crate::support::free_port();
-        let all: Option<Vec<_>> = (0..count)
-            .map(|number| UdpSocket::bind(("127.0.0.1", first.checked_add(number)?)).ok())
-            .collect();
-        if all.is_some() {
-            return first;
-        }
-    }
-    panic!("no {count} ports in a row");
-}
 
 fn senders(first_port: u16, count: u16) -> String {
     (0..count)
@@ -305,7 +291,7 @@ fn a_producer_that_is_killed_leaves_what_it_published_and_is_named() {
     println!("{recorded} records before it was killed");
     assert!(recorded > 0 && recorded == number(totals, "records"));
     assert_eq!(number(totals, "lost"), 0);
-    let inspected = call_json(&["inspect", text(&scratch.path().join("run"))]);
+    let inspected = call_json_ending(&["inspect", text(&scratch.path().join("run"))], 7);
     assert_eq!(number(&inspected["readable"], "events"), recorded);
 }
 

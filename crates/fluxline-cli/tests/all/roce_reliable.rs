@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::board::{END, packet};
 use crate::remote::{WATCHED, experiment, finish, frame, start, start_with, wait_for_frames};
-use crate::support::{call, number, refused, text};
+use crate::support::{call, free_port, number, refused, text};
 use fluxline::clock;
 use fluxline::roce::endpoint_config;
 use fluxline::udp::{UdpPort, UdpPortConfig};
@@ -119,8 +119,7 @@ impl Card {
 }
 
 fn free_address() -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.local_addr().expect("bound")
+    SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
 fn assert_complete(document: &Value, records: u64, said: &str) {

@@ -93,7 +93,17 @@ fn a_parameter_is_set_in_the_sources_that_have_it() {
     let sources = [source("a", "ouster"), source("b", "sls"), source("c", "srs-vmm3")];
     let file = scratch.path().join("experiment.toml");
     std::fs::write(&file, sources.concat()).expect("written");
-    let document = run(&file, &["--set", "packets_per_frame=32", "--set", "tick_ps=22500"]);
+    let document = run(
+        &file,
+        &[
+            "--set",
+            "packets_per_frame=32",
+            "--set",
+            "tick_ps=22500",
+            "--accept",
+            "nothing-received",
+        ],
+    );
     let set = |source: usize| document["experiment"]["source"][source]["parameters"].to_string();
     let packets = r#"{"packets_per_frame":32}"#;
     assert_eq!([set(0), set(1), set(2)], [packets, packets, r#"{"tick_ps":22500}"#]);

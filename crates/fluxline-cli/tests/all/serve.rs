@@ -46,7 +46,7 @@ fn a_run_is_controlled_from_another_terminal_and_its_key_file_goes_with_it() {
         ],
         "memory ",
     );
-    let armed = wait_for(run, |state| state["events"]["built"].as_u64() > Some(20));
+    let armed = wait_for(run, |state| state["events"]["paused"].as_u64() > Some(20));
     assert_eq!(armed["state"], "armed");
     let mode = std::os::unix::fs::PermissionsExt::mode(
         &folder.join("serve.url").metadata().expect("the key file").permissions(),

@@ -41,7 +41,7 @@ fn a_living_node_is_listed_and_not_cleaned_away() {
 }
 
 /// Connects to the run's node and attaches to its ring, waiting until both are there.
-fn attach(node: &mut Shm, key: Key) -> Result<PushProducer, Status> {
+pub fn attach(node: &mut Shm, key: Key) -> Result<PushProducer, Status> {
     let began = Instant::now();
     let endpoint = loop {
         match node.connect("builder", Reliability::Reliable) {
@@ -65,7 +65,7 @@ fn attach(node: &mut Shm, key: Key) -> Result<PushProducer, Status> {
     }
 }
 
-fn push(ring: &mut PushProducer, packet: &[u8]) {
+pub fn push(ring: &mut PushProducer, packet: &[u8]) {
     while let Err(refused) = ring.push(packet) {
         assert_eq!(refused, PushRefused::Full);
         std::thread::sleep(Duration::from_millis(1));

@@ -144,7 +144,7 @@ fn a_silent_source_neither_stops_the_run_nor_hides() {
         assert_eq!(number(totals, "events_incomplete") + number(totals, "events_stopped"), 200);
         assert!(number(totals, "events_incomplete") > 50, "{totals}");
         assert_eq!(number(totals, "recorded"), 600, "what came is recorded");
-        let found = call_json(&["inspect", text(&folder)]);
+        let found = call_json_ending(&["inspect", text(&folder)], 7);
         let incomplete = found["incomplete"].as_array().expect("events");
         assert_eq!(incomplete.len(), 10, "the first ten are shown");
         for event in incomplete {

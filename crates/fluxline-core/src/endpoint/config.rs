@@ -29,7 +29,8 @@ pub struct EndpointConfig {
     /// The highest rate of each connection \[byte/s\]; 0: as fast as windows allow.
     pub bytes_per_s: u64,
     /// A peer that is silent for this long, although it was asked, is gone. Work without progress
-    /// for this long breaks its connection.
+    /// for this long breaks its connection. Whatever this is, a peer whose host says that no
+    /// program receives there is gone within a second.
     pub death: Span,
     /// The networks that may connect: an address and its prefix length \[bit\]. Empty: all.
     pub allowed: Vec<(IpAddr, u8)>,
@@ -56,7 +57,7 @@ impl EndpointConfig {
             frame_bytes_max: usize::MAX,
             checked: true,
             bytes_per_s: 0,
-            death: Span::from_ms(3000),
+            death: Span::from_ms(3_000),
             allowed: Vec::new(),
             endpoints_max: 256,
             endpoints_per_address_max: 64,

@@ -266,6 +266,11 @@ impl Connection {
         responder.settle(&mut Context { now, regions, granted, completions, counters });
     }
 
+    /// Notes that the peer's host sent a frame back: no program receives there.
+    pub fn refuse(&mut self, now: Moment) {
+        self.liveness.refuse(now);
+    }
+
     /// Does what is due by time. `Err`: the connection is over.
     pub fn on_time(
         &mut self,
@@ -286,7 +291,11 @@ impl Connection {
         responder.on_time(&mut context);
         // No request came forward for long. If the peer still talks, the link is at fault.
         let is_gone = !self.peer.kind.is_fluxline() || self.liveness.is_silent();
-        let dead = if is_gone { Status::PeerGone } else { Status::Transport };
+        let dead = match is_gone {
+            true => Status::PeerGone,
+            false if self.requester.waits_for_long_frames() => Status::PathShrunk,
+            false => Status::Transport,
+        };
         self.requester.on_time(now, death).map_err(|_| dead)
     }
 

@@ -51,8 +51,9 @@ impl Handshake {
 /// Tries of a frame size before a smaller one is tried.
 const TRIES_EACH: u8 = 3;
 /// Frame sizes that are tried when a larger one does not arrive \[byte\]: those of MTU 9000, 4096
-/// (RoCE's), 1500 and IPv6's least, 1280, each less IPv6 and UDP.
-const FRAME_BYTES: [usize; 4] = [8952, 4140, 1452, 1232];
+/// (RoCE's), 1500 and IPv6's least, 1280, each less IPv6 and UDP, and the 576 that every IPv4 host
+/// takes (RFC 791), less IPv4 and UDP: tunnels have MTUs below 1280.
+const FRAME_BYTES: [usize; 5] = [8952, 4140, 1452, 1232, 548];
 
 /// An end that waits for an answer to its hello.
 pub(super) struct Calling {

@@ -14,6 +14,8 @@ use crate::{Moment, Span};
 /// Batches received, and rounds of sending, in one poll.
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
+/// Frames that hosts sent back, looked at in one poll.
+const REFUSALS_AT_ONCE: usize = 16;
 /// Rounds whose frames are sent together: the peer works on them while the next ones are made.
 const ROUNDS_A_FLUSH: usize = 4;
 /// Fewer frames than these are answered before the node looks for more: the look would cost a
@@ -47,7 +49,7 @@ impl<P: Port> Node<P> {
         capabilities.own_memory = true;
         capabilities.atomics = true;
         capabilities.ordered = true;
-        capabilities.death_noticed_within = Span::from_ns(config.death.as_ns() / 4 * 5);
+        capabilities.death_noticed_within = noticed_within(config.death);
         let limits = Limits {
             capabilities,
             frame_bytes,
@@ -58,6 +60,12 @@ impl<P: Port> Node<P> {
         };
         let core = Core::new(config, limits);
         Node { port, core, work_counters: WorkCounters::default() }
+    }
+
+    /// Sets the time after which a silent peer is gone: [`EndpointConfig::death`].
+    pub fn set_death(&mut self, death: Span) {
+        self.core.config.death = death;
+        self.core.limits.capabilities.death_noticed_within = noticed_within(death);
     }
 
     /// Returns the port.
@@ -174,6 +182,10 @@ impl<P: Port> Node<P> {
                 break;
             }
         }
+        for _ in 0..REFUSALS_AT_ONCE {
+            let Some(address) = port.refused() else { break };
+            core.refused(now, address);
+        }
         core.on_time(now);
         core.reply(port);
         core.send_management(port);
@@ -197,6 +209,11 @@ impl<P: Port> Node<P> {
         }
         self.port.flush(now);
     }
+}
+
+/// Returns the time within which a peer's death is noticed: questions have intervals.
+fn noticed_within(death: Span) -> Span {
+    Span::from_ns(death.as_ns() / 4 * 5)
 }
 
 #[cfg(test)]

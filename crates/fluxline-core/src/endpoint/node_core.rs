@@ -1,7 +1,7 @@
 //! A node without its port: it takes frames and time, and drives the connections.
 
 use alloc::boxed::Box;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use super::config::EndpointConfig;
 use super::connection::{Connection, SendTurn};
@@ -281,6 +281,13 @@ impl Core {
     }
 
     // ---- time ----
+
+    /// Notes that a host sent a frame back: the peers at `address` may have ended.
+    pub fn refused(&mut self, now: Moment, address: SocketAddr) {
+        let peers = self.endpoints.connections_mut();
+        let there = peers.filter(|open| open.peer_address() == address);
+        there.for_each(|open| open.refuse(now));
+    }
 
     /// Does what is due by time.
     pub fn on_time(&mut self, now: Moment) {

@@ -68,9 +68,9 @@ impl<P: Port> Fabric for Node<P> {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        self.core.regions.alone(region)?.view(see)
+        self.core.regions.alone(region)?.view(visit)
     }
 
     fn connect(

@@ -29,11 +29,11 @@ use super::peer_regions::PendingImport;
 use super::posted::{Shape, Terms};
 use super::regions::{Export, Granted};
 use super::wire::{Ends, IcrcCheck, Route, Wire};
-use crate::Moment;
 use crate::fabric::{Completion, EndpointId, Key, NAME_BYTES_MAX, Reliability, Rights, Status};
 use crate::port::{Incoming, Port};
 use crate::roce::Psn;
 use crate::text::printable;
+use crate::{Moment, Span};
 
 /// A connection on which two Fluxline ends have agreed.
 struct Agreement<'a> {
@@ -46,6 +46,9 @@ struct Agreement<'a> {
     offer: Offer<'a>,
     frame_bytes: usize,
 }
+
+/// The longest time for which a peer is called that does not answer; a program calls again.
+const CALL_PATIENCE: Span = Span::from_ms(3_000);
 
 impl Core {
     /// Begins a connection between two addresses. `None`: no queue pair is free.
@@ -106,11 +109,11 @@ impl Core {
 
     /// Tries a smaller frame, or gives up.
     pub fn calling_on_time(&mut self, now: Moment, endpoint: EndpointId) {
-        let death = self.config.death;
+        let patience = self.config.death.min(CALL_PATIENCE);
         let Some(EndpointState::Calling(calling)) = self.endpoints.state_mut(endpoint) else {
             return;
         };
-        if calling.is_dead(now, death) {
+        if calling.is_dead(now, patience) {
             self.fail_call(endpoint, Status::PeerGone);
             return;
         }

@@ -76,7 +76,7 @@ pub enum NoConnection {
 }
 
 impl Connector {
-    /// Returns a connector that tries from its first turn on until `until`, a moment of the link.
+    /// Returns a connector that tries from the first call on until `until`, a moment of the link.
     #[must_use]
     pub fn new(peer: &str, reliability: Reliability, until: Moment) -> Connector {
         Connector {
@@ -91,9 +91,12 @@ impl Connector {
 
     /// Does what is due; returns the endpoint once it is connected.
     ///
-    /// Poll the fabric, and offer its completions to [`Connector::hear`]. Errors:
+    /// Poll the fabric, and offer its completions to [`Connector::handle`]. Errors:
     /// [`NoConnection`]; the first attempt is made even after the deadline.
-    pub fn turn(&mut self, fabric: &mut dyn Fabric) -> Result<Option<EndpointId>, NoConnection> {
+    pub fn progress(
+        &mut self,
+        fabric: &mut dyn Fabric,
+    ) -> Result<Option<EndpointId>, NoConnection> {
         let now = fabric.now();
         match self.state {
             State::Connected(endpoint) => return Ok(Some(endpoint)),
@@ -126,7 +129,7 @@ impl Connector {
     }
 
     /// Takes a completion of the fabric; returns it when it is not about this connection.
-    pub fn hear(&mut self, what: Completion) -> Option<Completion> {
+    pub fn handle(&mut self, what: Completion) -> Option<Completion> {
         match (self.state, &what) {
             (State::Asked(asked), Completion::Connected { endpoint, .. }) if *endpoint == asked => {
                 self.state = State::Connected(asked);
@@ -159,19 +162,19 @@ impl Connector {
         others: &mut Vec<Completion>,
     ) -> Result<EndpointId, NoConnection> {
         loop {
-            if let Some(endpoint) = self.turn(fabric)? {
+            if let Some(endpoint) = self.progress(fabric)? {
                 return Ok(endpoint);
             }
             let now = fabric.now();
             match fabric.poll(now) {
-                Some(what) => others.extend(self.hear(what)),
-                None => fabric.wait(self.next_turn()),
+                Some(what) => others.extend(self.handle(what)),
+                None => fabric.wait(self.next_call()),
             }
         }
     }
 
-    /// Returns when the next turn is due at the latest.
-    fn next_turn(&self) -> Moment {
+    /// Returns when the next call is due at the latest.
+    fn next_call(&self) -> Moment {
         if self.state == State::Pausing { self.retry_at.min(self.until) } else { self.until }
     }
 

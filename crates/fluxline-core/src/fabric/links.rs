@@ -39,3 +39,25 @@ pub fn opener_of(url: &str) -> Option<Opener> {
     let openers = OPENERS.lock();
     openers.iter().find(|(known, _)| *known == scheme).map(|(_, opener)| *opener)
 }
+
+/// Returns the number of nodes of the network that a URL names, of which a program must open all.
+/// Errors: a sentence for the user.
+pub type Size = fn(url: &str) -> Result<usize, Box<dyn Error + Send + Sync>>;
+
+static SIZES: Lock<Vec<(&'static str, Size)>> = Lock::new(Vec::new());
+
+/// Makes the size of networks with URLs `SCHEME:NETWORK?KEYS` known to this program.
+pub fn register_size(scheme: &'static str, size: Size) {
+    let mut sizes = SIZES.lock();
+    sizes.retain(|(known, _)| *known != scheme);
+    sizes.push((scheme, size));
+}
+
+/// Returns the number of nodes of a network; `None`: it has no fixed number.
+///
+/// Errors: the URL names no network.
+pub fn size_of(url: &str) -> Option<Result<usize, Box<dyn Error + Send + Sync>>> {
+    let (scheme, _) = url.split_once(':')?;
+    let size = SIZES.lock().iter().find(|(known, _)| *known == scheme).map(|(_, size)| *size)?;
+    Some(size(url))
+}

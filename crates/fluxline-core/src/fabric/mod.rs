@@ -18,6 +18,7 @@ pub mod error;
 pub mod group;
 pub mod links;
 pub mod memory;
+pub mod node;
 pub mod push;
 pub mod region;
 pub mod work;
@@ -96,13 +97,16 @@ pub trait Fabric: Send {
     /// Returns the memory of an own region. It may be read and written while peers write it.
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError>;
 
-    /// Calls `see` with the bytes of an own region, which nobody else writes until it returns.
+    /// Calls `visit` with the bytes of an own region, which nobody else writes until it returns.
     ///
     /// In place where the memory can lend its bytes, else in a copy that is written back. Errors,
     /// without a call: [`AccessError::Exported`] while peers have a right to write the region;
     /// [`AccessError::InUse`] while the program or unfinished work holds its memory.
-    fn view(&mut self, region: RegionId, see: &mut dyn FnMut(&mut [u8]))
-    -> Result<(), AccessError>;
+    fn view(
+        &mut self,
+        region: RegionId,
+        visit: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), AccessError>;
 
     // ---- peers ----
 
@@ -185,6 +189,12 @@ pub trait Fabric: Send {
         None
     }
 
+    /// Returns true once this node itself has crashed, as a fault of a simulated network can make
+    /// it: its memory is lost, nothing comes any more, and its program should end.
+    fn has_crashed(&self) -> bool {
+        false
+    }
+
     /// Returns the link's own push rings, where it has some that are faster than puts; `None`: a
     /// ring of [`push`] uses puts.
     fn rings(&mut self) -> Option<&mut dyn push::RingLink> {
@@ -220,12 +230,12 @@ pub trait Memory: Any + Send + Sync {
         }
     }
 
-    /// Calls `see` with all bytes, which the exclusive borrow keeps from everybody else.
+    /// Calls `visit` with all bytes, which the exclusive borrow keeps from everybody else.
     ///
     /// Memory that cannot lend its bytes copies them out, and back. Errors: those of `read` and
     /// `write`, and [`AccessError::Memory`].
-    fn view(&mut self, see: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
-        view_copy(self, see)
+    fn view(&mut self, visit: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
+        view_copy(self, visit)
     }
 
     /// Copies from `offset` into `into`. Errors: [`AccessError::OutOfRegion`].
@@ -287,13 +297,13 @@ impl core::fmt::Debug for dyn Memory {
     }
 }
 
-/// Calls `see` with a copy of all bytes of a memory, and writes the copy back.
+/// Calls `visit` with a copy of all bytes of a memory, and writes the copy back.
 ///
 /// For memory that cannot lend its bytes. The caller ensures that nobody else writes meanwhile.
 /// Errors: those of `read` and `write`, and [`AccessError::Memory`].
 pub fn view_copy<M: Memory + ?Sized>(
     memory: &M,
-    see: &mut dyn FnMut(&mut [u8]),
+    visit: &mut dyn FnMut(&mut [u8]),
 ) -> Result<(), AccessError> {
     let bytes = memory.bytes();
     let mut copy = Vec::new();
@@ -301,7 +311,7 @@ pub fn view_copy<M: Memory + ?Sized>(
     copy.try_reserve_exact(count).map_err(|_| AccessError::Memory { bytes })?;
     copy.resize(count, 0);
     memory.read(0, &mut copy)?;
-    see(&mut copy);
+    visit(&mut copy);
     memory.write(0, &copy)
 }
 

@@ -24,7 +24,8 @@ pub enum Reliability {
 pub enum Level {
     /// The source may be used again; the link has taken responsibility.
     Copied,
-    /// The bytes are in the peer's memory.
+    /// The bytes are in the peer's memory. Placed is not consumed: the peer's program may not have
+    /// seen them, and may die before it does. Only an answer of that program says that it has.
     Placed,
 }
 
@@ -228,11 +229,17 @@ pub enum Status {
          `ulimit -v`) or give some back"
     )]
     NoResources,
+    /// Short frames arrive, and long ones do not any more.
+    #[error(
+        "long frames do not arrive any more, and short ones do: the MTU of the path has shrunk; \
+         connect again, or raise it (`tracepath PEER` shows where)"
+    )]
+    PathShrunk,
 }
 
 impl Status {
     /// Every status, in the order of its number ([`Status::number`]).
-    pub const ALL: [Status; 16] = [
+    pub const ALL: [Status; 17] = [
         Status::Done,
         Status::NoSuchRegion,
         Status::WrongKey,
@@ -249,6 +256,7 @@ impl Status {
         Status::NoRoom,
         Status::Transport,
         Status::NoResources,
+        Status::PathShrunk,
     ];
 
     /// Returns the status's number, which never changes: its index in [`Status::ALL`].

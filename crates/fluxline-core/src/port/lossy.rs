@@ -205,6 +205,10 @@ impl<P: Port> Port for Lossy<P> {
         given.max(usize::from(arrived > 0))
     }
 
+    fn refused(&mut self) -> Option<SocketAddr> {
+        self.inner.refused()
+    }
+
     fn deadline(&self) -> Option<Moment> {
         let held = self.link.held.first_key_value().map(|(key, _)| key.0);
         held.into_iter().chain(self.inner.deadline()).min()

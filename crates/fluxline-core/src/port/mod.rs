@@ -55,6 +55,12 @@ pub trait Port: Send {
         self.receive(now, &mut |frame| take(IncomingTrain::of(&frame)))
     }
 
+    /// Returns the destination of a frame that a host sent back, because no program receives there.
+    /// `None`: there is none, or the link does not know.
+    fn refused(&mut self) -> Option<SocketAddr> {
+        None
+    }
+
     /// Returns when `flush` or `receive` has work although nothing arrives: frames that are
     /// delayed on purpose. `None`: never.
     fn deadline(&self) -> Option<Moment> {

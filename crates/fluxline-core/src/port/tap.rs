@@ -147,6 +147,10 @@ impl<P: Port, F: FnMut(&[u8]) + Send> Port for Tap<P, F> {
         })
     }
 
+    fn refused(&mut self) -> Option<SocketAddr> {
+        self.inner.refused()
+    }
+
     fn deadline(&self) -> Option<Moment> {
         self.inner.deadline()
     }

@@ -1,6 +1,9 @@
 //! The beginning of connections: with loss, on paths that drop long frames, with peers of another
 //! size or version, and with peers that are refused.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::support::frames::{self, OFFER, read_accept, read_hello, read_retry, setup_kind};
 use crate::support::ports::Filter;
 use crate::support::script::{Joint, REGION_BYTES, run};
@@ -9,7 +12,9 @@ use crate::support::{
 };
 use fluxline_core::Span;
 use fluxline_core::endpoint::{EndpointConfig, Node};
-use fluxline_core::fabric::{Completion, Fabric, Grant, Operation, Reliability, Rights, Status};
+use fluxline_core::fabric::{
+    Completion, EndpointId, Fabric, Grant, Operation, Reliability, Rights, Status,
+};
 use fluxline_core::port::lossy::Faults;
 use fluxline_core::port::network::{Network, NetworkPort};
 use fluxline_core::random::{test_count, test_seed};
@@ -75,7 +80,7 @@ fn work_both_ways(nodes: Vec<Node<Narrow>>, reliability: Reliability, ms: u64) {
 
 #[test]
 fn a_path_that_swallows_long_frames_gets_shorter_ones() {
-    for longest in [8972, 8960, 5000, 4200, 1480, 1460, 1240] {
+    for longest in [8972, 8960, 5000, 4200, 1480, 1460, 1240, 972] {
         for (there, back) in [(longest, longest), (longest, 9000), (9000, longest)] {
             for reliability in [Reliability::Reliable, Reliability::Unreliable] {
                 println!("there {there}, back {back}, {reliability:?}");
@@ -86,6 +91,47 @@ fn a_path_that_swallows_long_frames_gets_shorter_ones() {
             }
         }
     }
+}
+
+/// A connected pair, and the length that its path takes from now on.
+fn on_a_path(longest: usize) -> (World<Narrow>, EndpointId, Arc<AtomicUsize>) {
+    let (network, now) = (Network::new(), Arc::new(AtomicUsize::new(longest)));
+    let node = |number| {
+        let (inner, now) = (network.port(address(number), 8972), Arc::clone(&now));
+        let keep = Box::new(move |frame: &fluxline_core::port::Incoming<'_>| {
+            frame.bytes.len() <= now.load(Ordering::Relaxed)
+        });
+        let death = Span::from_s(12); // as the links have it
+        Node::new(Filter { inner, keep }, config(number, |config| config.death = death))
+    };
+    let mut world = World::new(vec![node(1), node(2)]);
+    let (left, _) = world.connect((0, 1), address(2), Reliability::Reliable);
+    (world, left, now)
+}
+
+#[test]
+fn a_path_that_is_down_for_three_seconds_ends_the_connection() {
+    let (mut world, left, longest) = on_a_path(8972);
+    let (_, remote) = world.share((1, 0), left, "x", 100_000);
+    longest.store(0, Ordering::Relaxed);
+    world.post(0, left, 5, put(&[7; 50_000], remote, 0, None));
+    world.run(3000);
+    longest.store(8972, Ordering::Relaxed);
+    assert_eq!(world.done(0, 5), (Operation::Put, Status::Done, 0));
+}
+
+#[test]
+fn a_path_whose_mtu_shrinks_is_not_named_as_the_cause() {
+    let (mut world, left, longest) = on_a_path(8972);
+    let (_, remote) = world.share((1, 0), left, "x", 100_000);
+    longest.store(1272, Ordering::Relaxed);
+    world.post(0, left, 5, put(&[7; 50_000], remote, 0, None));
+    assert_eq!(world.broken(0, left, 20_000), Status::PathShrunk);
+    // Connected again, both use what the path takes now.
+    let (left, _) = world.connect((0, 1), address(2), Reliability::Reliable);
+    let (_, remote) = world.share((1, 0), left, "y", 100_000);
+    world.post(0, left, 6, put(&[7; 50_000], remote, 0, None));
+    assert_eq!(world.done(0, 6), (Operation::Put, Status::Done, 0));
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn ring(size: u64) -> Ring {
     let producer = Producer::new(&left, places).expect("sound");
     let remote = import(&mut right, back, "credit");
     let mut consumer = Consumer::new(memory.clone()).expect("sound");
-    consumer.admit(Credit { endpoint: back, remote });
+    consumer.admit(Credit { endpoint: back, remote, is_counted: false });
     Ring { left, right, producer, consumer, memory }
 }
 

@@ -23,3 +23,8 @@ fn nodes(count: usize) -> Nodes {
 
 group_conformance!(of_three, nodes(3));
 group_conformance!(of_five, nodes(5));
+
+#[test]
+fn a_survivor_names_the_rank_that_ended_because_of_another_ones_death() {
+    fluxline_conformance::groups::survivors_name_the_rank_that_died_first(nodes(3));
+}

@@ -86,7 +86,7 @@ impl Builder {
         let position = event.id.position;
         for (source, fragment) in event.fragments() {
             let member = self.members.know(source);
-            member.misses = 0;
+            member.take_misses();
             if fragment.complete {
                 member.counts.on_time += 1;
             } else {
@@ -124,27 +124,41 @@ impl Builder {
         let member = self.members.get_mut(source)?;
         let clock = self.inputs.clock(member.input);
         if member.state == SourceState::Unseen || member.joined > position {
+            member.unproven = member.unproven.max(position);
+            let was_here = member.first.is_some_and(|first| first.position < position);
+            // Between its silence and its return, only a loss is known.
+            if was_here && member.lost_at(position) && (!named || member.required) {
+                return Some(Reason::Lost);
+            }
             return (named && member.required).then_some(Reason::SentNothing);
         }
         let passed = member.frontier(clock, lateness).is_some_and(|its| its > position);
         let lost = member.lost_at(position);
-        let usual = member.is_usual();
+        // Where a number of sources is required, this only names those that did not come.
+        let counts = matches!(self.config.expectation, Expectation::Count(_));
+        let usual = member.is_usual(!member.proves() && !counts);
         let proved = passed && !lost && (member.proves() || !usual);
         let ended = member.state == SourceState::Ended
             && member.newest().is_none_or(|newest| newest < position);
+        member.counts.absent += u64::from(passed && !lost);
         if proved || ended {
-            member.counts.proven_absent += u64::from(proved);
+            member.counts.proven_absent += u64::from(proved && member.proves());
             return (named && member.required).then_some(Reason::SentNothing);
         }
+        if !passed {
+            member.unproven = member.unproven.max(position);
+        }
         if member.state == SourceState::Idle {
-            member.misses += 1;
+            member.miss();
             if member.is_gone() {
                 self.bury(source);
             }
         }
         let member = self.members.get(source)?;
         let gone = member.state == SourceState::Dead;
-        let missed = if named { member.required } else { usual || lost || gone };
+        // Without a counter, the silence of a rare source does not prove anything.
+        let known = usual || lost || (gone && member.proves());
+        let missed = if named { member.required } else { known };
         missed.then(|| match member.state {
             _ if lost => Reason::Lost,
             SourceState::Idle | SourceState::Dead => {

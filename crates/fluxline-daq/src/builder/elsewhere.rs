@@ -63,6 +63,7 @@ impl Builder {
         let member = self.members.know(source);
         member.meet(input, arrival.datagram.time, self.time.now);
         let line = member.line(counted.map(|counted| counted.class));
-        member.lines[line].pass(counted, clock);
+        let unproven = member.unproven;
+        member.lines[line].pass(counted, clock, unproven);
     }
 }

@@ -16,6 +16,8 @@ use super::position::Position;
 const GAPS_MAX: usize = 64;
 /// Most lost ranges that are kept; with more, the two oldest become one.
 const LOST_MAX: usize = 256;
+/// Most lost ranges that closed events did not know of; with more, the two oldest become one.
+const UNTOLD_MAX: usize = 512;
 /// Steps of a frontier without a counter that are kept.
 const STEPS: usize = 16;
 
@@ -29,6 +31,8 @@ struct Gap {
     before: Option<Position>,
     /// The position of the packet after it.
     after: Position,
+    /// Events between were closed before it was seen.
+    untold: bool,
 }
 
 impl Gap {
@@ -55,6 +59,17 @@ impl Gap {
 pub(super) struct Neighbours {
     pub(super) before: Option<Position>,
     pub(super) after: Position,
+    /// Events between them were closed before the packet after the gap came.
+    pub(super) closed: bool,
+}
+
+/// A number that came after its gap was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filled {
+    /// The time since the gap was opened.
+    pub(super) lateness: Span,
+    /// The positions between which the gap was.
+    pub(super) around: Option<(Position, Position)>,
 }
 
 /// The gaps of one packet counter.
@@ -62,66 +77,62 @@ pub(super) struct Neighbours {
 pub(super) struct Gaps {
     open: VecDeque<Gap>,
     lost: VecDeque<Gap>,
+    /// Those of the lost ranges that closed events did not know of; kept to the end of the run.
+    untold: VecDeque<Gap>,
 }
 
 impl Gaps {
     /// Opens a gap: numbers `first` to `last` are missing before the packet at `after`.
     pub(super) fn open(&mut self, first: u64, last: u64, now: Moment, between: Neighbours) {
-        let Neighbours { before, after } = between;
+        let Neighbours { before, after, closed: untold } = between;
         if self.open.len() == GAPS_MAX {
             self.give_up_oldest();
         }
-        self.open.push_back(Gap { first, last, opened: now, before, after });
+        self.open.push_back(Gap { first, last, opened: now, before, after, untold });
     }
 
     /// Ends gaps at `position`, the next key, where the packet after them had no key.
     pub(super) fn end_at(&mut self, position: Position) {
-        for gap in self.open.iter_mut().rev().chain(self.lost.iter_mut().rev()) {
-            if gap.after != Position::END {
-                return;
-            }
-            gap.after = position;
+        for list in [&mut self.open, &mut self.lost, &mut self.untold] {
+            let endless = list.iter_mut().rev().take_while(|gap| gap.after == Position::END);
+            endless.for_each(|gap| gap.after = position);
         }
     }
 
     /// Gives up everything that was sent between two positions.
     pub(super) fn lose(&mut self, now: Moment, between: Neighbours) {
-        let Neighbours { before, after } = between;
-        self.keep_lost(Gap { first: 1, last: 0, opened: now, before, after });
+        let Neighbours { before, after, closed: untold } = between;
+        self.keep_lost(Gap { first: 1, last: 0, opened: now, before, after, untold });
     }
 
     /// Returns the positions between which number `count` was sent, if it is known to be missing.
     pub(super) fn around(&self, count: u64) -> Option<Neighbours> {
         let has = |gap: &&Gap| gap.first <= count && count <= gap.last;
         let gap = self.open.iter().find(has).or_else(|| self.lost.iter().rev().find(has))?;
-        Some(Neighbours { before: gap.before, after: gap.after })
+        Some(Neighbours { before: gap.before, after: gap.after, closed: gap.untold })
     }
 
-    /// Fills number `count`, which came late, at `position` if its packet has a key. Returns its
-    /// lateness since the opening of the gap, if the gap had been given up.
+    /// Fills number `count`, which came late, at `position` if its packet has a key. Returns what
+    /// this shows, if its gap had been given up: events were closed as if it was lost.
     pub(super) fn fill(
         &mut self,
         count: u64,
         position: Option<Position>,
         now: Moment,
-    ) -> Option<Span> {
-        let has = |gap: &Gap| gap.first <= count && count <= gap.last;
-        let (list, at, late) = match self.open.iter().position(has) {
-            Some(at) => (&mut self.open, at, None),
-            None => {
-                let at = self.lost.iter().rposition(has)?;
-                let late = now.since(self.lost[at].opened);
-                (&mut self.lost, at, Some(late))
-            }
-        };
-        let behind = list[at].split(count, position);
-        if let Some(behind) = behind {
-            list.insert(at + 1, behind);
+    ) -> Option<Filled> {
+        if fill_in(&mut self.open, count, position).is_some() {
+            return None;
         }
-        if list[at].is_empty() {
-            list.remove(at);
+        let has = |gap: &&Gap| gap.first <= count && count <= gap.last;
+        let told = self.untold.iter().rfind(has).copied();
+        let gap = told.or_else(|| self.lost.iter().rfind(has).copied())?;
+        if told.is_none() {
+            keep(&mut self.untold, Gap { untold: true, ..gap }, UNTOLD_MAX);
         }
-        late
+        fill_in(&mut self.lost, count, position);
+        fill_in(&mut self.untold, count, position);
+        let end = Some(gap.after).filter(|after| *after != Position::END);
+        Some(Filled { lateness: now.since(gap.opened), around: gap.before.zip(end) })
     }
 
     /// Gives up gaps that are older than `patience`.
@@ -137,7 +148,9 @@ impl Gaps {
             self.give_up_oldest();
         }
         // Their numbers will be used again, by other packets.
-        self.lost.iter_mut().for_each(|gap| (gap.first, gap.last) = (1, 0));
+        for gap in self.lost.iter_mut().chain(&mut self.untold) {
+            (gap.first, gap.last) = (1, 0);
+        }
     }
 
     /// Returns the position before the oldest gap: `None` without a gap, `Some(None)` before all
@@ -166,15 +179,42 @@ impl Gaps {
         }
     }
 
-    fn keep_lost(&mut self, gap: Gap) {
-        self.lost.push_back(gap);
-        if self.lost.len() > LOST_MAX
-            && let Some(oldest) = self.lost.pop_front()
-            && let Some(next) = self.lost.front_mut()
-        {
-            next.before = oldest.before;
-        }
+    /// Returns the positions between which packets are missing that closed events did not know of.
+    pub(super) fn untold(&self) -> impl Iterator<Item = (Position, Position)> {
+        let open = self.open.iter().filter(|gap| gap.untold);
+        self.untold.iter().chain(open).filter_map(|gap| Some((gap.before?, gap.after)))
     }
+
+    fn keep_lost(&mut self, gap: Gap) {
+        if gap.untold {
+            keep(&mut self.untold, gap, UNTOLD_MAX);
+        }
+        keep(&mut self.lost, gap, LOST_MAX);
+    }
+}
+
+/// Adds a gap to a list; with more than `most`, the two oldest become one, which is longer.
+fn keep(list: &mut VecDeque<Gap>, gap: Gap, most: usize) {
+    list.push_back(gap);
+    if list.len() > most
+        && let Some(oldest) = list.pop_front()
+        && let Some(next) = list.front_mut()
+    {
+        next.before = oldest.before;
+    }
+}
+
+/// Fills number `count` in the gaps of a list; returns the time at which its gap was opened.
+fn fill_in(list: &mut VecDeque<Gap>, count: u64, position: Option<Position>) -> Option<Moment> {
+    let at = list.iter().rposition(|gap| gap.first <= count && count <= gap.last)?;
+    let opened = list[at].opened;
+    if let Some(behind) = list[at].split(count, position) {
+        list.insert(at + 1, behind);
+    }
+    if list[at].is_empty() {
+        list.remove(at);
+    }
+    Some(opened)
 }
 
 /// The highest positions of a source without a packet counter, and the times at which it reached
@@ -210,6 +250,11 @@ impl Steps {
         self.ring.iter().rev().find(old).map(|step| step.1)
     }
 
+    /// Returns the time since the highest position was reached.
+    pub(super) fn since_highest(&self, now: Moment) -> Span {
+        now.since(self.reached)
+    }
+
     /// Returns the time since the source went beyond `position`, if it is remembered.
     pub(super) fn since(&self, now: Moment, position: Position) -> Option<Span> {
         let beyond = self.ring.iter().find(|step| step.1 > position)?;
@@ -226,7 +271,7 @@ mod tests {
     }
 
     fn between(before: u64, after: u64) -> Neighbours {
-        Neighbours { before: Some(at(before)), after: at(after) }
+        Neighbours { before: Some(at(before)), after: at(after), closed: false }
     }
 
     const NOW: Moment = Moment::from_ns(1_000_000_000);
@@ -255,7 +300,10 @@ mod tests {
         assert_eq!(lost, [10, 11, 13, 14]);
         // A straggler of a gap that was given up shows how late it is.
         let late = gaps.fill(10, Some(at(10)), Moment::from_ns(1_025_000_000));
-        assert_eq!(late, Some(Span::from_ms(25)));
+        assert_eq!(late.map(|its| its.lateness), Some(Span::from_ms(25)));
+        // The others of its gap are still missing, as is known only now.
+        assert_eq!(late.and_then(|its| its.around), Some((at(9), at(12))));
+        assert_eq!(gaps.untold().collect::<Vec<_>>(), [(at(10), at(12))]);
         assert!(!gaps.lost_at(at(10)) && gaps.lost_at(at(11)));
     }
 

@@ -28,6 +28,9 @@ struct Generation {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Generations {
     list: VecDeque<Generation>,
+    /// The number after those of generations that were errors: each has an event, so none is used
+    /// again.
+    retracted: u32,
 }
 
 /// A position that a key may have, and its distance in time.
@@ -99,7 +102,8 @@ impl Generations {
 
     /// Begins the next generation with a key; its number is at least `from`.
     pub(super) fn begin(&mut self, raw: RawKey, time: Moment, from: u32) -> Position {
-        let generation = self.list.back().map_or(from, |newest| (newest.number + 1).max(from));
+        let next = self.list.back().map_or(0, |newest| newest.number + 1);
+        let generation = next.max(from).max(self.retracted);
         self.enter(Position { generation, ordinal: raw.ordinal }, time);
         Position { generation, ordinal: raw.ordinal }
     }
@@ -146,6 +150,7 @@ impl Generations {
     pub(super) fn retract(&mut self, number: u32) {
         if self.list.back().is_some_and(|its| its.number == number && its.sources == 0) {
             self.list.pop_back();
+            self.retracted = number + 1;
         }
     }
 

@@ -46,7 +46,9 @@ impl Line {
         };
         if let Some(counted) = counted {
             if counted.missing > 0 {
-                let between = Neighbours { before: self.newest, after: located.position };
+                let closed = self.newest < Some(context.unproven);
+                let after = located.position;
+                let between = Neighbours { before: self.newest, after, closed };
                 let first = counted.count - counted.missing;
                 self.gaps.open(first, counted.count - 1, context.clock, between);
             }
@@ -102,7 +104,9 @@ impl Line {
         let mean = self.first.map_or(0, |first| newest.ordinal.saturating_sub(first.ordinal));
         let mean = (mean / self.keys.max(1)).max(1);
         if quiet && ordinal - newest.ordinal > mean.saturating_mul(2) {
-            return here(context.generations.place(raw, context.now, newest.generation));
+            // A key that grows is not a sign that keys began anew, unless others say so.
+            let best = context.generations.nearest(raw, context.now, newest.generation);
+            return here(best.map_or(newest.with(ordinal), |its| its.position));
         }
         let position = newest.with(ordinal);
         self.suspect_jump(raw, position, newest, counted, context);
@@ -118,22 +122,35 @@ impl Line {
         context: &mut Context<'_>,
     ) -> Located {
         let same = newest.with(raw.near(newest.ordinal));
-        // A packet that was overtaken comes soon after the one that overtook it.
-        let recent = context.clock.since(self.last) <= context.lateness;
-        let near = newest.ordinal.wrapping_sub(same.ordinal);
-        let disorder = DISORDER_MAX.saturating_mul(self.step_largest.max(1));
-        let soon = context.generations.between(same, newest) <= context.lateness;
-        let new = (context.has)(same) != Has::Whole;
-        let twice = soon && self.class.is_none();
-        if recent && (new && (soon || near <= disorder) || twice) {
-            self.ordered = false;
-            self.steps.note(context.clock, newest, context.lateness);
+        if self.is_disorder(same, newest, context) {
+            if std::mem::take(&mut self.ordered) {
+                self.steps.note(context.clock, newest, context.lateness);
+            }
             return Located { position: same, anew, lateness: None };
         }
         let position = context.generations.place(raw, context.now, newest.generation + 1);
         self.suspect = Some(Suspect { position, anew: true });
         context.generations.note(position, context.now.time);
         Located { position, anew, lateness: None }
+    }
+
+    /// Returns true when a key that falls is out of order, and no sign that keys begin anew.
+    fn is_disorder(&self, same: Position, newest: Position, context: &Context<'_>) -> bool {
+        if self.class.is_none() {
+            return self.since_beyond(same, context) <= context.now.time_out;
+        }
+        // A packet that was overtaken comes soon after the one that overtook it.
+        let recent = context.clock.since(self.last) <= context.lateness;
+        let near = newest.ordinal.wrapping_sub(same.ordinal);
+        let disorder = DISORDER_MAX.saturating_mul(self.step_largest.max(1));
+        let soon = context.generations.between(same, newest) <= context.lateness;
+        recent && (context.has)(same) != Has::Whole && (soon || near <= disorder)
+    }
+
+    /// Returns the time since the source itself went beyond an older key; without a counter.
+    fn since_beyond(&self, same: Position, context: &Context<'_>) -> Span {
+        let since = self.history.since(context.clock, same);
+        since.unwrap_or(self.history.since_highest(context.clock))
     }
 
     /// Does not yet believe a step that is much longer than those before.
@@ -173,6 +190,12 @@ impl Line {
         let from_suspect = position.with(raw.near(position.ordinal));
         let from_newest = newest.with(raw.near(newest.ordinal));
         let mut goes_on = from_suspect.ordinal >= position.ordinal;
+        if anew && self.class.is_none() && context.generations.sources(position.generation) == 0 {
+            // Nothing but this key began the generation: the next one must have fallen, too.
+            let falls = from_newest.ordinal <= newest.ordinal
+                && self.since_beyond(from_newest, context) > context.now.time_out;
+            goes_on = goes_on && falls;
+        }
         if anew && goes_on && from_newest.ordinal > newest.ordinal {
             let distance = |at| context.generations.distance(at, context.now).unwrap_or(Span::ZERO);
             let (there, back) = (distance(from_suspect), distance(from_newest));

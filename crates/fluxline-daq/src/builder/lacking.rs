@@ -11,6 +11,11 @@ use super::coverage::Coverage;
 /// The longest text for one event \[byte\]; a longer one is cut, and ends with "…".
 const TEXT_BYTES_MAX: usize = 512;
 
+/// The words for [`Reason::Lost`].
+pub(crate) const LOST: &str = "lost";
+/// The words for [`Reason::SentNothing`].
+pub(crate) const SENT_NOTHING: &str = "sent nothing";
+
 /// The reason why an event lacks a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reason {
@@ -42,8 +47,8 @@ impl Text<'_> {
     pub(super) fn source(&mut self, label: &str, reason: Reason) {
         self.separate();
         match reason {
-            Reason::SentNothing => self.add(format_args!("{label}: sent nothing")),
-            Reason::Lost => self.add(format_args!("{label}: lost")),
+            Reason::SentNothing => self.add(format_args!("{label}: {SENT_NOTHING}")),
+            Reason::Lost => self.add(format_args!("{label}: {LOST}")),
             Reason::Silent { since } => self.add(format_args!("{label}: silent since key {since}")),
             Reason::NotCome => self.add(format_args!("{label}: had not come yet")),
         }

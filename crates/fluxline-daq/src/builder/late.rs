@@ -7,11 +7,9 @@ use super::keys::KeyState;
 use super::line::Located;
 use super::members::{First, Left};
 use super::reports::Report;
-use super::summary::{Amendment, EventKey, SourceState};
+use super::summary::{EventKey, SourceState};
 use super::{Builder, Moment, Part, Placement, Position, Span};
 
-/// Most amendments that a run keeps.
-const AMENDMENTS_MAX: usize = 4096;
 /// A source that joins this much later than the first is reported.
 const JOINED_LATER: Span = Span::from_ms(100);
 
@@ -40,6 +38,7 @@ impl Builder {
         self.open.blocker = None;
         let member = self.members.know(source);
         member.first = Some(First { time, position });
+        member.unproven = self.open.horizon;
         member.joined = position;
         let after = time.since(begun);
         if after >= JOINED_LATER && !self.keys_are_own() {
@@ -64,15 +63,14 @@ impl Builder {
                     && left.class == Some(counted.class)
             })
         };
-        let misses = std::mem::take(&mut member.misses);
-        let proof = member.left.take().filter(goes_on);
-        if let Some(left) = proof {
+        let misses = member.take_misses();
+        if member.left.take().as_ref().is_some_and(goes_on) {
+            member.counts.absent += misses;
             member.counts.proven_absent += misses;
             member.counts.missing -= misses.min(member.counts.missing);
-            if misses > 0 && self.amendments.len() < AMENDMENTS_MAX {
-                let (after, before) = (self.event_key(left.position), self.event_key(position));
-                self.amendments.push(Amendment { source, after, before });
-            }
+        } else if !member.proves() {
+            // It says nothing about the silence: that is how rarely it sends.
+            member.counts.absent += misses;
         }
         if before == SourceState::Dead {
             let key = self.anchor.key(position.ordinal);

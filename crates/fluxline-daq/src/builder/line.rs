@@ -5,6 +5,8 @@
 //! key that jumps is not believed at once, because one wrong key must not close the events of a
 //! whole run. Its packet is placed, but the next packet decides if the source really moved there.
 
+use std::collections::VecDeque;
+
 use fluxline_core::{Moment, Span};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,8 @@ pub(super) struct Context<'a> {
     /// The time of the source's input: everything that arrived before was taken.
     pub(super) clock: Moment,
     pub(super) lateness: Span,
+    /// Below this position, events were closed without proof about the source.
+    pub(super) unproven: Position,
     /// Returns the part of the source's fragment that an event has.
     pub(super) has: &'a dyn Fn(Position) -> Has,
 }
@@ -83,7 +87,13 @@ pub(super) struct Line {
     pub(super) gaps: Gaps,
     /// The packet behind the newest gap had no key.
     gap_is_endless: bool,
+    /// The counter began anew, and no key after that was believed yet.
+    is_new: bool,
+    /// Ranges of closed events that it passed by its counter, when they had no proof.
+    passed: VecDeque<(Position, Position)>,
     pub(super) steps: Steps,
+    /// The same over the time-out, without a counter: what is older may be of a new generation.
+    pub(super) history: Steps,
 }
 
 impl Line {
@@ -103,7 +113,10 @@ impl Line {
             last: Moment::default(),
             gaps: Gaps::default(),
             gap_is_endless: false,
+            is_new: false,
+            passed: VecDeque::new(),
             steps: Steps::default(),
+            history: Steps::default(),
         }
     }
 
@@ -146,6 +159,17 @@ impl Line {
         !self.ordered || self.gaps.oldest().is_some()
     }
 
+    /// Returns the positions between which packets are missing that closed events did not know of.
+    pub(super) fn untold_losses(&self) -> impl Iterator<Item = (Position, Position)> {
+        self.gaps.untold()
+    }
+
+    /// Returns the ranges of closed events without proof that it passed by its counter; losses in
+    /// them are in [`Self::untold_losses`].
+    pub(super) fn passed_closed(&self) -> impl Iterator<Item = (Position, Position)> {
+        self.passed.iter().copied()
+    }
+
     /// Returns true when a packet for `position` may be among the lost ones.
     pub(super) fn lost_at(&self, position: Position) -> bool {
         self.gaps.lost_at(position)
@@ -167,15 +191,17 @@ impl Line {
     }
 
     /// Takes a packet without a key: only its number counts.
-    pub(super) fn pass(&mut self, counted: Option<Counted>, now: Moment) {
+    pub(super) fn pass(&mut self, counted: Option<Counted>, now: Moment, unproven: Position) {
         let Some(counted) = counted else { return };
         if counted.restarts != self.restarts {
             self.restart(counted, None, now);
         } else if counted.reordered {
-            self.gaps.fill(counted.count, None, now);
+            let filled = self.gaps.fill(counted.count, None, now);
+            self.keep_passed(filled.and_then(|its| its.around));
         } else if counted.count > self.newest_count {
             if let (true, Some(newest)) = (counted.missing > 0, self.newest) {
-                let between = Neighbours { before: Some(newest), after: Position::END };
+                let closed = newest < unproven;
+                let between = Neighbours { before: Some(newest), after: Position::END, closed };
                 self.gap_is_endless = true;
                 let first = counted.count - counted.missing;
                 self.gaps.open(first, counted.count - 1, now, between);
@@ -265,8 +291,9 @@ impl Line {
         self.restarts = counted.restarts;
         self.gaps.give_up();
         if let (Some(before), Some(after)) = (self.newest, position) {
-            self.gaps.lose(now, Neighbours { before: Some(before), after });
+            self.gaps.lose(now, Neighbours { before: Some(before), after, closed: false });
         }
+        self.is_new = true;
         (self.first_count, self.newest_count) = (counted.count, counted.count);
         self.suspect = None;
     }
@@ -284,7 +311,7 @@ impl Line {
         let sent = self.gaps.around(counted.count);
         let position = match (keyed.spill, sent) {
             (Some(spill), _) => given(keyed.raw, spill, Some(newest), context),
-            (None, Some(Neighbours { before, after })) => {
+            (None, Some(Neighbours { before, after, .. })) => {
                 let before = before.unwrap_or(after);
                 let ordinal = keyed.raw.near(before.ordinal);
                 match before.generation == after.generation || ordinal >= before.ordinal {
@@ -298,17 +325,24 @@ impl Line {
                 .nearest(keyed.raw, context.now, 0)
                 .map_or(first.with(keyed.raw.near(first.ordinal)), |its| its.position),
         };
-        let lateness = self.gaps.fill(counted.count, Some(position), now);
+        // A key beyond the gap shows another packet with this number: the counter began anew.
+        let is_beyond = self.ordered && sent.is_some_and(|gap| gap.after < position);
+        let filled = match is_beyond {
+            true => None,
+            false => self.gaps.fill(counted.count, Some(position), now),
+        };
+        self.keep_passed(filled.and_then(|its| its.around));
         if counted.count < self.first_count {
             let (from, to) = (counted.count + 1, self.first_count.saturating_sub(1));
             if from <= to && position < first {
-                let between = Neighbours { before: Some(position), after: first };
+                let closed = position < context.unproven;
+                let between = Neighbours { before: Some(position), after: first, closed };
                 self.gaps.open(from, to, now, between);
             }
             self.first_count = counted.count;
             self.first = Some(first.min(position));
         }
-        Located { position, anew: false, lateness }
+        Located { position, anew: false, lateness: filled.map(|its| its.lateness) }
     }
 
     /// Moves the source to `position`, which is believed.
@@ -316,6 +350,7 @@ impl Line {
     pub(super) fn advance(&mut self, position: Position, context: &mut Context<'_>) {
         let now = context.now.time;
         self.keys += 1;
+        self.note_passed(position, context.unproven);
         match self.newest {
             Some(newest) if newest.generation == position.generation => {
                 if position.ordinal < newest.ordinal {
@@ -337,6 +372,33 @@ impl Line {
         }
         if !self.ordered {
             self.steps.note(context.clock, position, context.lateness);
+            self.history.note(context.clock, position, context.now.time_out);
+        }
+    }
+}
+
+/// Most ranges of passed events that a line keeps.
+const PASSED_MAX: usize = 512;
+
+impl Line {
+    /// Keeps the step to `position`, if events below were closed without proof about the source.
+    #[inline]
+    fn note_passed(&mut self, position: Position, unproven: Position) {
+        let is_new = std::mem::take(&mut self.is_new);
+        let Some(newest) = self.newest else { return };
+        if !is_new && newest < unproven && newest < position {
+            self.keep_passed(Some((newest, position)));
+        }
+    }
+
+    /// Keeps a range of closed events about which is known now what was lost in it.
+    fn keep_passed(&mut self, range: Option<(Position, Position)>) {
+        let Some((newest, position)) = range.filter(|_| self.ordered) else { return };
+        let has_room = self.passed.len() < PASSED_MAX;
+        match self.passed.back_mut() {
+            Some(last) if last.1 == newest => last.1 = position,
+            _ if has_room => self.passed.push_back((newest, position)),
+            _ => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use fluxline_core::{Moment, Span};
 use serde::{Deserialize, Serialize};
 
 use super::config::{Expectation, SavedExpectation};
+use super::copies::Copies;
 use super::generations::Generations;
 use super::line::{Line, Located};
 use super::position::Position;
@@ -15,8 +16,6 @@ use super::summary::SourceState;
 
 /// Chance is excluded below e to the power of minus this: one in 10¹².
 const CHANCE_EXPONENT: f64 = 27.6;
-/// The chance of missing an event is never taken to be smaller than this.
-const MISS_CHANCE_MIN: f64 = 0.01;
 /// A source in at least this share of events counts as missing even without proof.
 const USUAL_SHARE: f64 = 0.9;
 
@@ -44,6 +43,9 @@ pub(super) struct FragmentCounts {
     pub(super) late: u64,
     /// Late fragments that are the first of their source for their event.
     pub(super) joined_late: u64,
+    /// Events that it passed without a fragment or a loss.
+    pub(super) absent: u64,
+    /// Of these, those where its packet counter proves it.
     pub(super) proven_absent: u64,
     pub(super) lost: u64,
     pub(super) missing: u64,
@@ -71,9 +73,14 @@ pub(super) struct Member {
     pub(super) left: Option<Left>,
     /// Events in a row that it missed.
     pub(super) misses: u64,
+    /// The improbability of these misses: the chance is e to the power of minus this.
+    pub(super) improbable: f64,
+    /// Events up to this position were closed without proof about it.
+    pub(super) unproven: Position,
     /// True after the report that events wait for it.
     pub(super) behind_said: bool,
     pub(super) lines: Vec<Line>,
+    pub(super) copies: Copies,
     /// Its own generations, if keys are not shared.
     pub(super) own: Option<Box<Generations>>,
     pub(super) counts: FragmentCounts,
@@ -94,8 +101,11 @@ impl Member {
             taken: Moment::default(),
             left: None,
             misses: 0,
+            improbable: 0.0,
+            unproven: Position::default(),
             behind_said: false,
             lines: Vec::new(),
+            copies: Copies::default(),
             own: None,
             counts: FragmentCounts::default(),
         }
@@ -174,21 +184,37 @@ impl Member {
         self.counts.on_time + self.counts.joined_late
     }
 
-    /// Returns the share of events that it is in.
-    pub(super) fn share(&self) -> f64 {
-        let with = self.fragments().max(1) as f64;
-        with / (with + self.counts.proven_absent as f64)
+    /// Returns true when it is in most events, so that it is missed where it is absent.
+    ///
+    /// A counter will correct a wrong guess, so its source is missed from its first fragment on.
+    /// Without a counter nothing will (`final_word`): the event in question counts as one without
+    /// the source.
+    pub(super) fn is_usual(&self, final_word: bool) -> bool {
+        // Late fragments may be of events from before its first packet, where it was not absent.
+        let with = if final_word { self.counts.on_time } else { self.fragments() } as f64;
+        let doubt = if final_word { 1.0 } else { 0.0 };
+        with > 0.0 && with >= USUAL_SHARE * (with + self.counts.absent as f64 + doubt)
     }
 
-    /// Returns true when it is in most events.
-    pub(super) fn is_usual(&self) -> bool {
-        self.fragments() > 0 && self.share() >= USUAL_SHARE
+    /// Notes an event that it missed while it was silent.
+    ///
+    /// The chance of one more miss is that of a source whose share of events is known only by its
+    /// past events (Laplace's rule of succession).
+    pub(super) fn miss(&mut self) {
+        let absent = (self.counts.absent + self.misses) as f64;
+        self.improbable += ((self.fragments() as f64 + absent + 2.0) / (absent + 1.0)).ln();
+        self.misses += 1;
+    }
+
+    /// Forgets its misses, because it has sent something; returns their number.
+    pub(super) fn take_misses(&mut self) -> u64 {
+        self.improbable = 0.0;
+        std::mem::take(&mut self.misses)
     }
 
     /// Returns true when its misses in a row exclude chance.
     pub(super) fn is_gone(&self) -> bool {
-        let miss_chance = (1.0 - self.share()).max(MISS_CHANCE_MIN);
-        self.misses as f64 * -miss_chance.ln() >= CHANCE_EXPONENT
+        self.improbable >= CHANCE_EXPONENT
     }
 
     /// Returns its present position, to remember when it falls silent.

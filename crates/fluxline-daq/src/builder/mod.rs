@@ -13,9 +13,11 @@ mod batch;
 mod closed;
 mod closing;
 mod config;
+mod copies;
 mod coverage;
 mod elsewhere;
 mod event_id;
+mod evidence;
 mod frontier;
 mod generations;
 mod growth;
@@ -58,6 +60,7 @@ pub use growth::with_growth;
 use inputs::Inputs;
 use judge::Blocker;
 use keys::{KeyState, Keys};
+pub(crate) use lacking::{LOST, SENT_NOTHING};
 use lanes::Lanes;
 use line::{Context, Has, Keyed, Located};
 use members::Members;
@@ -71,7 +74,8 @@ pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 
 /// The event builder. Time is an argument and should not go back; if it does, the latest counts.
 ///
-/// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source. Cost: at most one
+/// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source, and 16 KiB
+/// more if it has no packet counter. Cost: at most one
 /// look-up and two copies per packet; nothing is allocated once the vectors have grown to the size
 /// of the events.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -88,7 +92,6 @@ pub struct Builder {
     counters: BuilderCounters,
     per_source: Vec<SourceCounters>,
     watch: Watch,
-    amendments: Vec<Amendment>,
     scratch: Scratch,
 }
 
@@ -179,7 +182,6 @@ impl Builder {
                 generation_said: 0,
                 rate: watch::Rate::default(),
             },
-            amendments: Vec::new(),
             scratch: Scratch::default(),
             config,
         }
@@ -372,9 +374,19 @@ impl Builder {
             Scope::Global => SCOPE_ALL,
             Scope::PerSource => arrival.accepted.source,
         };
+        if arrival.accepted.counted.is_none() && self.is_copy(arrival, key) {
+            return Placement::EventDuplicate;
+        }
         let located = self.locate(arrival, scope, Keyed { raw, spill });
         let id = EventId { scope, position: located.position };
         self.join(arrival, id, located, Moment::default())
+    }
+
+    /// Returns true when a packet without a counter is a copy of one that came just before.
+    fn is_copy(&mut self, arrival: &Arrival<'_>, key: u64) -> bool {
+        let Accepted { source, input, .. } = *arrival.accepted;
+        let clock = self.inputs.take(input, arrival.datagram.time);
+        self.members.know(source).copies.came(arrival, key, clock)
     }
 
     fn push_windowed(
@@ -430,9 +442,12 @@ impl Builder {
                 _ => Has::Nothing,
             }
         };
-        let now = Now { time: time.now, time_out: config.time_out };
+        // The readout may have kept the packet aside: its key is compared with those of its time.
+        let kept_aside = input_clock.since(arrival.datagram.time);
+        let now = Now { time: time.now - kept_aside, time_out: config.time_out };
         let (clock, lateness) = (input_clock, time.lateness);
-        let mut context = Context { generations, now, clock, lateness, has: &has };
+        let unproven = member.unproven;
+        let mut context = Context { generations, now, clock, lateness, unproven, has: &has };
         let line = &mut member.lines[line];
         let located = line.locate(keyed, counted, &mut context);
         if counted.is_some_and(|counted| counted.missing > 0) {

@@ -73,15 +73,37 @@ pub struct SourceSummary {
     pub alone: bool,
 }
 
-/// A range of events over which a source was silent, and for which its packet counter later proved
-/// that it had sent nothing: they do not lack it.
+impl SourceSummary {
+    /// Adds the summary of the same source by another builder, which built other events.
+    pub fn merge(&mut self, other: SourceSummary) {
+        if self.label.is_empty() {
+            *self = other;
+            return;
+        }
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.last = self.last.max(other.last);
+        self.fragments += other.fragments;
+        self.on_time += other.on_time;
+        self.late += other.late;
+        self.proven_absent += other.proven_absent;
+        self.lost += other.lost;
+        self.missing += other.missing;
+        self.alone &= other.alone;
+    }
+}
+
+/// A finding about a source in a range of events after these were closed: its packet
+/// counter proved that it had sent nothing for them, or that packets of it are lost there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amendment {
     /// Number of the source.
     pub source: u32,
-    /// The last event before the silence.
+    /// The last event before the range.
     pub after: EventKey,
     /// The first event after it.
     pub before: EventKey,
+    /// True if packets are lost: events of the range lack the source, unless they have its packets.
+    /// False if it sent nothing more: they do not lack it.
+    pub lost: bool,
 }

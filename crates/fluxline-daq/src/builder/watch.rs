@@ -8,7 +8,7 @@ use super::Builder;
 use super::config::{Expectation, Mode};
 use super::members::Member;
 use super::reports::{Ended, Report, Said};
-use super::summary::{Amendment, ExpectedBy, SourceState, SourceSummary};
+use super::summary::{ExpectedBy, SourceState, SourceSummary};
 
 /// An event that waits longer than this many latenesses waits for a source that lags.
 const LAG_LATENESSES: u64 = 10;
@@ -53,12 +53,6 @@ impl Builder {
     #[must_use]
     pub fn summary(&self) -> Vec<SourceSummary> {
         self.members.iter().map(|member| self.summarize(member)).collect()
-    }
-
-    /// Returns the ranges over which sources were silent and, as proved later, had sent nothing.
-    #[must_use]
-    pub fn amendments(&self) -> &[Amendment] {
-        &self.amendments
     }
 
     /// Returns the labels of the sources that events do not wait for, because they are silent.

@@ -1,4 +1,4 @@
-//! From a frame to its UDP datagram: removes link headers, joins IP fragments.
+//! From a frame to its UDP datagram: removes link headers and tunnels, joins IP fragments.
 //!
 //! Fragments wait in a table of bounded size; when it is full, the one that waited longest is
 //! dropped.
@@ -13,6 +13,7 @@ use fluxline_core::{Moment, Span};
 
 use super::CaptureCounters;
 use super::check_sum::Carried;
+use super::layers::{GRE, IP_IN_IP, IPV6_IN_IP, Link, in_tunnel, in_vxlan, ip_start};
 
 /// Datagrams that wait for their fragments; each takes at most 64 KiB.
 const WAITING_MAX: usize = 256;
@@ -24,12 +25,8 @@ const WAITING_FRAGMENTS_MAX: u64 = 4096;
 /// (`net.ipv4.ipfrag_time`).
 const WAITING_TIME_MAX: Span = Span::from_ms(30_000);
 
-/// EtherType values. Source: IEEE 802 numbers, IANA.
-const ETHER_IPV4: u16 = 0x0800;
-const ETHER_IPV6: u16 = 0x86DD;
-const ETHER_VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
-/// Most VLAN tags that are removed; hostile frames could stack any number.
-const VLAN_TAGS_MAX: usize = 4;
+/// Most IP packets in one another; hostile frames could stack any number.
+const TUNNELS_MAX: usize = 8;
 
 /// The contents of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,45 +100,116 @@ pub(super) struct Decap {
     joined: Vec<u8>,
     sections: Vec<etherparse::defrag::IpFragRange>,
     pub(super) check_sums: CheckSums,
+    /// Ports whose datagrams are wanted as they are, even if they could be tunnels.
+    pub(super) ports: Vec<u16>,
+}
+
+/// Bytes that hold an IP packet: the frame, or what was joined.
+#[derive(Clone, Copy)]
+struct Bytes<'a> {
+    all: &'a [u8],
+    joined: bool,
+    /// Number of tunnels around it.
+    tunnels: usize,
+    time: Moment,
+}
+
+/// The two ends of an IP packet, as the check sum of UDP has them.
+struct Ends {
+    source: IpAddr,
+    destination: IpAddr,
 }
 
 impl Decap {
     /// Returns the datagram of a frame; other frames are counted.
     pub(super) fn find(&mut self, frame: Frame<'_>, counters: &mut CaptureCounters) -> Found {
         let Frame { link, bytes, time } = frame;
-        let start = match ip_start(link, bytes) {
-            Link::Ip(start) => start,
-            Link::NotIp => {
-                counters.not_ip += 1;
-                return Found::Other;
-            }
-            Link::Unknown => {
-                counters.unknown_link += 1;
-                return Found::Other;
-            }
-            Link::Short => {
-                counters.malformed += 1;
-                return Found::Other;
-            }
-        };
+        let start = ip_start(link, bytes, counters);
+        self.at(start, Bytes { all: bytes, joined: false, tunnels: 0, time }, counters)
+    }
+
+    fn at(&mut self, start: Link, bytes: Bytes<'_>, counters: &mut CaptureCounters) -> Found {
+        match start {
+            Link::Ip(start) => return self.ip(start, bytes, counters),
+            Link::NotIp => counters.not_ip += 1,
+            Link::Unknown => counters.unknown_link += 1,
+            Link::Short => counters.malformed += 1,
+        }
+        Found::Other
+    }
+
+    /// Returns the datagram of the IP packet at `start`, also through tunnels.
+    fn ip(&mut self, start: usize, bytes: Bytes<'_>, counters: &mut CaptureCounters) -> Found {
         // A frame may end before its link's header does.
-        let Some(Ok(ip)) = bytes.get(start..).map(IpSlice::from_slice) else {
+        let Some(Ok(ip)) = bytes.all.get(start..).map(IpSlice::from_slice) else {
             counters.malformed += 1;
             return Found::Other;
         };
-        if ip.payload_ip_number() != IpNumber::UDP {
+        let protocol = ip.payload_ip_number();
+        if protocol != IpNumber::UDP && ![IP_IN_IP, IPV6_IN_IP, GRE].contains(&protocol.0) {
             counters.not_udp += 1;
             return Found::Other;
         }
+        let ends = Ends { source: ip.source_addr(), destination: last_destination(&ip) };
         if ip.is_fragmenting_payload() {
             counters.ip_fragments += 1;
-            return self.join(&ip, time, counters);
+            if !self.join(&ip, bytes.time, counters) {
+                return Found::Other;
+            }
+            let joined = std::mem::take(&mut self.joined);
+            let inner = Bytes { all: &joined, joined: true, ..bytes };
+            let found = self.inside(protocol, &ends, inner, &joined, counters);
+            // Unless another one was joined inside, the datagram lies in this one.
+            if self.joined.is_empty() {
+                self.joined = joined;
+            }
+            return found;
         }
-        let payload = ip.payload().payload;
-        let offset = offset_in(bytes, payload);
-        let carried =
-            Carried { source: ip.source_addr(), destination: ip.destination_addr(), udp: payload };
-        self.udp(&carried, Place { offset, joined: false }, counters)
+        self.inside(protocol, &ends, bytes, ip.payload().payload, counters)
+    }
+
+    /// Returns the datagram in what an IP packet carries.
+    fn inside(
+        &mut self,
+        protocol: IpNumber,
+        ends: &Ends,
+        bytes: Bytes<'_>,
+        payload: &[u8],
+        counters: &mut CaptureCounters,
+    ) -> Found {
+        let Ends { source, destination } = *ends;
+        let offset = offset_in(bytes.all, payload);
+        if protocol != IpNumber::UDP {
+            let start = in_tunnel(protocol.0, payload, counters);
+            return self.in_tunnel(start, offset, bytes, counters);
+        }
+        let carried = Carried { source, destination, udp: payload };
+        let found = self.udp(&carried, Place { offset, joined: bytes.joined }, counters);
+        let Found::Udp { destination_port, payload: place, .. } = &found else { return found };
+        let payload = bytes.all.get(place.clone()).unwrap_or_default();
+        if self.ports.contains(destination_port) {
+            return found;
+        }
+        match in_vxlan(*destination_port, payload, counters) {
+            Some(start) => self.in_tunnel(start, place.start, bytes, counters),
+            None => found,
+        }
+    }
+
+    /// Goes on with the packet in a tunnel, whose contents begin at `offset`.
+    fn in_tunnel(
+        &mut self,
+        start: Link,
+        offset: usize,
+        bytes: Bytes<'_>,
+        counters: &mut CaptureCounters,
+    ) -> Found {
+        let start = match start {
+            Link::Ip(_) if bytes.tunnels >= TUNNELS_MAX => Link::NotIp,
+            Link::Ip(start) => Link::Ip(offset + start),
+            other => other,
+        };
+        self.at(start, Bytes { tunnels: bytes.tunnels + 1, ..bytes }, counters)
     }
 
     /// Returns the datagram in `carried`; one that contradicts itself is counted.
@@ -164,7 +232,7 @@ impl Decap {
         }
     }
 
-    /// Returns the bytes of the datagram that was joined last: UDP header and payload.
+    /// Returns the bytes that were joined last: what an IP packet carries.
     pub(super) fn joined(&self) -> &[u8] {
         &self.joined
     }
@@ -174,10 +242,11 @@ impl Decap {
         self.order.iter().filter_map(|key| self.waiting.get(key)).map(|of| of.fragments).sum()
     }
 
-    fn join(&mut self, ip: &IpSlice<'_>, time: Moment, counters: &mut CaptureCounters) -> Found {
+    /// Takes a fragment; `true`: it was the last part of what is now in [`Decap::joined`].
+    fn join(&mut self, ip: &IpSlice<'_>, time: Moment, counters: &mut CaptureCounters) -> bool {
         let Some((identification, offset, more)) = fragment_of(ip) else {
             counters.malformed += 1;
-            return Found::Other;
+            return false;
         };
         let key = FragmentKey {
             source: ip.source_addr(),
@@ -207,22 +276,20 @@ impl Decap {
             self.waiting.insert(key, Waiting { buffer, fragments: 0, began, began_time: time });
             self.order.push_back(key);
         }
-        let Some(waiting) = self.waiting.get_mut(&key) else { return Found::Other };
+        let Some(waiting) = self.waiting.get_mut(&key) else { return false };
         if waiting.buffer.add(offset, more, payload).is_err() {
             counters.fragments_conflicting += 1;
-            return Found::Other;
+            return false;
         }
         waiting.fragments += 1;
         if !waiting.buffer.is_complete() {
-            return Found::Other;
+            return false;
         }
         self.order.retain(|other| *other != key);
-        let Some(complete) = self.waiting.remove(&key) else { return Found::Other };
+        let Some(complete) = self.waiting.remove(&key) else { return false };
         (self.joined, self.sections) = complete.buffer.take_bufs();
         counters.reassembled += 1;
-        let carried =
-            Carried { source: key.source, destination: key.destination, udp: &self.joined };
-        self.udp(&carried, Place { offset: 0, joined: true }, counters)
+        true
     }
 
     /// Drops datagrams that waited too long for their other parts.
@@ -270,57 +337,27 @@ fn contradicts(before: &IpDefragBuf, at: usize, more: bool, payload: &[u8]) -> b
     })
 }
 
-/// The start of the IP packet of a frame.
-enum Link {
-    Ip(usize),
-    NotIp,
-    Unknown,
-    Short,
-}
-
-fn ip_start(link: i32, frame: &[u8]) -> Link {
-    // Numbers: https://www.tcpdump.org/linktypes.html
-    match link {
-        0 | 108 => match frame.first_chunk::<4>() {
-            // The family in the byte order of the capturing host; 24, 28, 30: IPv6 of the BSDs.
-            Some(family) => match u32::from_le_bytes(*family).min(u32::from_be_bytes(*family)) {
-                2 | 10 | 24 | 28 | 30 => Link::Ip(4),
-                _ => Link::NotIp,
-            },
-            None => Link::Short,
-        },
-        1 => by_ether_type(frame, 12),
-        101 | 228 | 229 => match frame.first().map(|first| first >> 4) {
-            Some(4 | 6) => Link::Ip(0),
-            Some(_) => Link::NotIp,
-            None => Link::Short,
-        },
-        113 => by_ether_type(frame, 14),
-        276 => match word(frame, 0) {
-            Some(ETHER_IPV4 | ETHER_IPV6) => Link::Ip(20),
-            Some(tag) if ETHER_VLAN.contains(&tag) => by_ether_type(frame, 22),
-            Some(_) => Link::NotIp,
-            None => Link::Short,
-        },
-        _ => Link::Unknown,
-    }
-}
-
-/// Follows the EtherType at `at`, through VLAN tags.
-fn by_ether_type(frame: &[u8], mut at: usize) -> Link {
-    for _ in 0..=VLAN_TAGS_MAX {
-        match word(frame, at) {
-            Some(ETHER_IPV4 | ETHER_IPV6) => return Link::Ip(at + 2),
-            Some(tag) if ETHER_VLAN.contains(&tag) => at += 4,
-            Some(_) => return Link::NotIp,
-            None => return Link::Short,
-        }
-    }
-    Link::NotIp
-}
-
-fn word(frame: &[u8], at: usize) -> Option<u16> {
-    frame.get(at..at + 2)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+/// Returns the address that the check sum has: the last one of a routing header, if the packet has
+/// not reached it. Sources: RFC 8200 §8.1, RFC 5095, RFC 8754 §2.
+fn last_destination(ip: &IpSlice<'_>) -> IpAddr {
+    const TYPE_0: u8 = 0;
+    const SEGMENTS: u8 = 4;
+    let IpSlice::Ipv6(v6) = ip else { return ip.destination_addr() };
+    let routed = v6.extensions().clone().into_iter().find_map(|extension| {
+        let Ipv6ExtensionSlice::Routing(routing) = extension else { return None };
+        let bytes = routing.slice();
+        let [_, _, kind, left, ..] = *bytes else { return None };
+        let addresses = bytes.get(8..)?.as_chunks::<16>().0;
+        let address = match kind {
+            _ if left == 0 => None,
+            TYPE_0 => addresses.last(),
+            // The segments are in reverse order, and other data may follow them.
+            SEGMENTS => addresses.first(),
+            _ => None,
+        };
+        address.map(|address| IpAddr::from(*address))
+    });
+    routed.unwrap_or_else(|| ip.destination_addr())
 }
 
 /// Returns identification, offset and whether more follow, of an IP fragment.

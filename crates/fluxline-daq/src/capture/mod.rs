@@ -8,12 +8,15 @@
 
 mod check_sum;
 mod decap;
+mod layers;
 pub mod parts;
 pub mod raw;
 mod records;
 pub mod replay;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tunnel_tests;
 pub mod writer;
 
 use std::collections::VecDeque;
@@ -63,7 +66,8 @@ pub enum CaptureError {
 
 fluxline_core::counters! {
     /// Counters of the frames of a capture. Law: `frames` = `datagrams` + all other kinds, but that
-    /// several `ip_fragments` make one datagram.
+    /// several `ip_fragments` make one datagram; from `erspan` on, headers are counted that were
+    /// removed on the way.
     pub struct CaptureCounters {
         frames [Sum "frame"] "Frames in the capture" => "";
         datagrams [Sum "datagram"] "UDP datagrams handed over" => "";
@@ -76,14 +80,20 @@ fluxline_core::counters! {
         cut_short [Sum "frame"] "Frames that the capture did not keep whole (snap length)"
             => "Capture with `tcpdump -s 0`.";
         check_sum_wrong [Sum "datagram"] "UDP datagrams whose check sum is wrong, dropped"
-            => "Bits were turned on the way, or the sender's sums are wrong: `check-sums = false`.";
+            => "Bits were turned on the way, or the sums are wrong: `check-sums = false`.";
         ip_fragments [Sum "frame"] "IP fragments" => "";
-        reassembled [Sum "datagram"] "UDP datagrams joined from IP fragments" => "";
+        reassembled [Sum "datagram"] "Packets joined from IP fragments" => "";
         fragments_conflicting [Sum "frame"] "IP fragments that contradict others, dropped" => "";
         fragments_left [Sum "frame"] "IP fragments whose other parts never came"
             => "The capture lost frames, or began in the middle of a datagram.";
         cut [Sum "file"] "Files that end in the middle of a frame"
             => "It was cut while it was written or copied; all whole frames were used.";
+        erspan [Sum "frame"] "ERSPAN headers of mirror ports, removed" => "";
+        gre [Sum "frame"] "GRE headers, removed" => "";
+        vxlan [Sum "frame"] "VXLAN headers, removed" => "";
+        ip_in_ip [Sum "frame"] "IP packets in IP packets, taken out" => "";
+        mpls [Sum "frame"] "Stacks of MPLS labels, removed" => "";
+        pppoe [Sum "frame"] "PPPoE headers, removed" => "";
     }
 }
 
@@ -95,12 +105,11 @@ impl CaptureCounters {
     }
 
     /// Returns the number of frames that may have been for this input and gave no datagram:
-    /// damaged, cut, incomplete.
+    /// damaged, cut, incomplete. Those with a wrong check sum are apart.
     #[must_use]
     pub fn unusable(&self) -> u64 {
         self.malformed
             + self.cut_short
-            + self.check_sum_wrong
             + self.fragments_conflicting
             + self.fragments_left
             + self.cut
@@ -162,6 +171,7 @@ impl CaptureReader {
     /// Restricts datagrams to these UDP ports from now on; an empty list allows all.
     pub fn only_ports(&mut self, ports: &[u16]) {
         self.ports = ports.to_vec();
+        self.decap.ports = ports.to_vec();
     }
 
     /// Sets the treatment of UDP check sums from now on; at first they are checked.

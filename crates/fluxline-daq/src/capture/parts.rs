@@ -8,6 +8,7 @@ use fluxline_core::Moment;
 
 use super::CaptureError;
 use super::records::{Next, Records};
+use crate::input_file;
 
 /// Sorts captures by the time of their first frame; captures without frames come first, and equal
 /// times are in the order of names.
@@ -37,7 +38,7 @@ pub fn by_name(files: &mut [PathBuf]) {
 
 /// Opens a file for reading.
 pub(super) fn open(file: &Path) -> Result<File, CaptureError> {
-    File::open(file).map_err(|source| CaptureError::Open { file: file.to_path_buf(), source })
+    input_file::open(file).map_err(|source| CaptureError::Open { file: file.to_path_buf(), source })
 }
 
 fn first_frame(file: &Path) -> Result<Option<Moment>, CaptureError> {

@@ -33,7 +33,10 @@ impl Columns {
         let Some(column) = self.counts.get(at) else { return 0.0 };
         let total: f64 = column.iter().map(|count| f64::from(*count)).sum();
         let shares = column.iter().filter(|count| **count > 0);
-        shares.map(|count| f64::from(*count) / total).map(|share| -share * share.log2()).sum()
+        let parts =
+            shares.map(|count| f64::from(*count) / total).map(|share| -share * share.log2());
+        // The sum over one value is -0.
+        parts.sum::<f64>().max(0.0)
     }
 
     /// Returns the number of different values of byte `at`.
@@ -56,5 +59,6 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|at| columns.values(at)), [1, 256, 2, 0]);
         let entropies = [0, 1, 2, 3].map(|at| columns.entropy_bits(at).round());
         assert_eq!(entropies, [0.0, 8.0, 1.0, 0.0]);
+        assert_eq!(format!("{:.1}", columns.entropy_bits(0)), "0.0");
     }
 }

@@ -112,6 +112,9 @@ impl Steps {
             }
             if (carried[top] as f64) < FIT_MIN * fell.max(changed) as f64 {
                 // The bits above belong to something else; the counter ends here if it fell often.
+                if grows_on(first, top, order, header, senders) {
+                    return None;
+                }
                 wrapped = fell > 1;
                 break;
             }
@@ -142,6 +145,41 @@ impl Steps {
         let stays = pairs.filter(|pair| value(&pair[0]) == value(&pair[1])).count();
         stays as f64 / self.steps as f64
     }
+}
+
+/// Returns true when a longer word goes on growing where bits `first` to `top` begin anew: they are
+/// the lowest bits of a time or of a number in other steps.
+fn grows_on(
+    first: usize,
+    top: usize,
+    order: ByteOrder,
+    header: usize,
+    senders: &[Vec<Sample>],
+) -> bool {
+    let used = (first / 8).abs_diff(top / 8) + 1;
+    // Bits of one byte may be the lowest of a word in either order.
+    let orders = match used {
+        1 => vec![ByteOrder::Big, ByteOrder::Little],
+        _ => vec![order],
+    };
+    let words = FIELD_BYTES.into_iter().flat_map(|bytes| orders.iter().map(move |of| (bytes, *of)));
+    words.filter(|(bytes, _)| *bytes > used || top % 8 < 7).any(|(bytes, order)| {
+        let Some(word) = word_at(first, bytes, order) else { return false };
+        let bits = (used - 1) * 8 + top % 8 + 1;
+        if word.at + bytes > header || bits >= bytes * 8 {
+            return false;
+        }
+        let (mut fell, mut grew) = (0_u64, 0_u64);
+        for pair in senders.iter().flat_map(|samples| samples.windows(2)) {
+            let [before, after] = [pair[0].word(word), pair[1].word(word)];
+            if extract(after, 0, bits as u8) < extract(before, 0, bits as u8) {
+                fell += 1;
+                let growth = after.wrapping_sub(before) & (u64::MAX >> (64 - bytes * 8));
+                grew += u64::from(growth < 1 << (bytes * 4 + 4));
+            }
+        }
+        fell >= 3 && grew as f64 >= FIT_MIN * fell as f64
+    })
 }
 
 /// Returns the bit of twice the value.

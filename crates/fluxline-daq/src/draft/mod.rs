@@ -83,8 +83,10 @@ struct Counter {
 enum Growth {
     /// It grows by one now and then: packets of one event have it in common.
     Key { packets_each: f64 },
-    /// It grows with the time of arrival.
-    Time { ns_per_tick: f64 },
+    /// It grows with the time of arrival, and mostly in equal steps where there is a step.
+    Time { ns_per_tick: f64, step: Option<u64> },
+    /// It grows in equal steps.
+    Steps { step: u64, share: f64 },
 }
 
 impl Draft {

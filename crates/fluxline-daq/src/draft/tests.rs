@@ -255,3 +255,45 @@ fn random_packets_make_a_draft_that_loads_and_fits_them() {
         }
     }
 }
+
+/// Packets of 16 bytes whose words are functions of their number.
+fn numbered(words: impl Fn(u32) -> [u32; 4]) -> Vec<Packet> {
+    let packet = |number: u32| Packet {
+        bytes: words(number).iter().flat_map(|word| word.to_be_bytes()).collect(),
+        sender: SenderAddress::from(sender_address(Ipv4Addr::LOCALHOST, 0)),
+        time: Moment::from_ns(1_700_000_000_000_000_000 + u64::from(number) * 1_000_000),
+    };
+    (0..2000).map(packet).collect()
+}
+
+#[test]
+fn the_lowest_bits_of_a_time_are_no_counter_of_4_bits() {
+    // In steps of 17, the lowest four bits count by one.
+    for step in [17, 1_000_001] {
+        let text = drafted(&numbered(|number| [7, number * step + 5, 0xABCD, 0]));
+        assert!(!text.lines().any(|line| line.starts_with("sequence")), "{step}: {text}");
+        assert!(text.contains("# No packet counter was found"), "{step}: {text}");
+        load(&text);
+    }
+}
+
+#[test]
+fn a_number_in_steps_is_a_proposal_behind_a_mark() {
+    // Its times of arrival are irregular, so that it is not a time.
+    let mut packets = numbered(|number| [7, number * 100 + 3, 0xABCD, 0]);
+    for (number, packet) in packets.iter_mut().enumerate() {
+        packet.time = Moment::from_ns(1_700_000_000_000_000_000 + (number as u64).pow(3));
+    }
+    let text = drafted(&packets);
+    let proposal = text.lines().find(|line| line.starts_with("# sequence")).expect("a proposal");
+    assert!(proposal.ends_with(", step = 100 }"), "{text}");
+    assert!(text.contains("grows by 100 in 100.0 % of the steps"), "{text}");
+    // The proposal is right once the mark is gone.
+    load(&text.replace("# sequence", "sequence"));
+}
+
+#[test]
+fn no_draft_has_a_negative_zero() {
+    let text = drafted(&numbered(|number| [number, 0, 0, 0]));
+    assert!(!text.contains("-0.0"), "{text}");
+}

@@ -175,13 +175,23 @@ impl Writer<'_> {
                     order_of(word)
                 ),
             ),
-            Growth::Time { ns_per_tick } => (
+            Growth::Time { ns_per_tick, step } => (
                 "time",
                 format!(
                     "{}: grows with the time of arrival, one tick is about {}; likely a time \
-                     stamp.",
+                     stamp{}.",
                     order_of(word),
-                    unit_of(*ns_per_tick)
+                    unit_of(*ns_per_tick),
+                    step.map_or(String::new(), |step| format!(", or a counter in steps of {step}"))
+                ),
+            ),
+            Growth::Steps { step, share } => (
+                "number",
+                format!(
+                    "{}: grows by {step} in {:.1} % of the steps from packet to packet of a \
+                     sender: samples, records or bytes?",
+                    order_of(word),
+                    share * 100.0
                 ),
             ),
         };
@@ -281,17 +291,37 @@ impl Writer<'_> {
             writeln!(out, "source = [\"address\", \"port\", \"id_{at}\"]")?;
         }
         match self.findings.counters.first() {
-            Some(_) => writeln!(out, "sequence = {{ value = \"counter\" }}")?,
+            Some(counter) if counter.is_certain() => {
+                writeln!(out, "sequence = {{ value = \"counter\" }}")?;
+            }
+            Some(_) => {
+                writeln!(out, "# Few bits moved, so this is not certain:")?;
+                writeln!(out, "# sequence = {{ value = \"counter\" }}")?;
+            }
             None => writeln!(out, "# No packet counter was found: losses cannot be seen.")?,
         }
         for (word, growth) in &self.findings.growing {
             match growth {
                 Growth::Key { .. } => writeln!(out, "# event = {{ key = \"key_{}\" }}", word.at)?,
-                Growth::Time { ns_per_tick } => writeln!(
+                Growth::Time { ns_per_tick, step } => {
+                    writeln!(
+                        out,
+                        "# timestamp = {{ ticks = \"time_{}\", unit = \"{}\", epoch = \"start\" }}",
+                        word.at,
+                        unit_of(*ns_per_tick)
+                    )?;
+                    if let Some(step) = step {
+                        writeln!(
+                            out,
+                            "# sequence = {{ value = \"time_{}\", step = {step} }}",
+                            word.at
+                        )?;
+                    }
+                }
+                Growth::Steps { step, .. } => writeln!(
                     out,
-                    "# timestamp = {{ ticks = \"time_{}\", unit = \"{}\", epoch = \"start\" }}",
-                    word.at,
-                    unit_of(*ns_per_tick)
+                    "# sequence = {{ value = \"number_{}\", step = {step} }}",
+                    word.at
                 )?,
             }
         }
@@ -338,6 +368,13 @@ impl Writer<'_> {
             (false, ByteOrder::Big) => ", byte-order = \"big\"",
             (false, ByteOrder::Little) => ", byte-order = \"little\"",
         }
+    }
+}
+
+impl Counter {
+    /// Returns true when enough of it was seen: six bits that moved, or its end.
+    fn is_certain(&self) -> bool {
+        self.moved >= 6 || self.wrapped
     }
 }
 

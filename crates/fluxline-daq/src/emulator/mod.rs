@@ -6,6 +6,7 @@
 //! counts. The first and the last packet of each numbering are always sent whole and in order:
 //! without one before and one after it, no receiver can see that a packet is missing.
 
+mod patch;
 pub mod roce;
 mod sensor_time;
 mod source;

@@ -9,14 +9,14 @@ use std::ops::Range;
 
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_packet::decode::{ListEntry, Value};
+use fluxline_packet::epoch::Date;
 use fluxline_packet::expression::{Binary, Expr};
 use fluxline_packet::layout::{
-    Fragment, ItemKind, Layout, Origin, PacketType, Rules, Sequence, SourceTerm, Timestamp,
+    Crc, Fragment, ItemKind, Layout, Origin, PacketType, Rules, Sequence, SourceTerm, Timestamp,
 };
-use fluxline_packet::model::ByteOrder;
-use fluxline_packet::word::{insert, read_word, write_word};
 use fluxline_packet::{Description, Parsed, Part, Reject, SourceKey};
 
+use super::patch::{Patch, patches};
 use super::sensor_time::sensor_time;
 use super::{EmulatorConfig, EmulatorError, sender_address};
 
@@ -34,6 +34,8 @@ const PAYLOAD: usize = 7;
 const SECONDS: usize = 8;
 const TICKS: usize = 9;
 
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
 /// Largest UDP payload over IPv4 \[byte\]: 65535 − 20 − 8.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Packets of a fragment that is described by a byte range.
@@ -57,23 +59,8 @@ pub(super) struct Template {
     timestamp: Option<Timestamp>,
     /// The start of time that the packets name \[ns since 1970\].
     field_epoch_ns: u64,
-    checksum: Option<Checksum>,
+    check_sum: Option<Crc>,
     ramp: Vec<u8>,
-}
-
-/// A value that changes from packet to packet.
-struct Patch {
-    bytes: Range<usize>,
-    byte_order: ByteOrder,
-    low: u8,
-    width: u8,
-    value: Expr,
-}
-
-struct Checksum {
-    crc: fluxline_packet::layout::Crc,
-    at: Range<usize>,
-    over: Range<usize>,
 }
 
 impl Template {
@@ -91,7 +78,7 @@ impl Template {
         if payload_bytes > DATAGRAM_BYTES_MAX {
             return Err(too_long(payload_bytes));
         }
-        let plan = Plan::new(packet, payload_bytes);
+        let plan = Plan::new(packet, payload_bytes, config.epoch_start);
         let bytes = plan.build();
         if bytes.len() > DATAGRAM_BYTES_MAX {
             return Err(too_long(bytes.len()));
@@ -104,13 +91,14 @@ impl Template {
                 .any(|term| matches!(term, SourceTerm::Address | SourceTerm::Port)),
             packets_per_fragment: plan.packets_per_fragment,
             sequence: packet.sequence.clone(),
-            patches: plan.patches(&bytes),
+            patches: patches(packet, &plan.fill, &bytes),
             timestamp: packet.timestamp.clone(),
             field_epoch_ns: 0,
-            checksum: checksum_of(packet, bytes.len()),
+            check_sum: packet.crc.clone(),
             ramp: (0..=u16::MAX).chain(0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
             bytes,
         };
+        template.find_step(description, payload_bytes as u64);
         template.find_field_epoch(description);
         template.read_back(description, packet, number, &plan)?;
         Ok(template)
@@ -129,13 +117,10 @@ impl Template {
                 Expr::Value(id) => variables[id],
                 ref other => other.evaluate(&|id| variables[id], size, 0),
             };
-            let word = &mut packet[patch.bytes.clone()];
-            let before = read_word(word, patch.byte_order);
-            write_word(word, patch.byte_order, insert(before, patch.low, patch.width, value));
+            patch.write(packet, value);
         }
-        if let Some(Checksum { crc, at, over }) = &self.checksum {
-            let sum = crc.checksum(&packet[over.clone()]);
-            write_word(&mut packet[at.clone()], crc.byte_order, sum);
+        if let Some(check_sum) = &self.check_sum {
+            check_sum.write(packet);
         }
     }
 
@@ -149,6 +134,23 @@ impl Template {
     pub(super) fn time(&self, start: Moment, since: Span) -> (u64, u64) {
         let Some(stamp) = &self.timestamp else { return (0, 0) };
         sensor_time(stamp, (start + since).as_ns().saturating_sub(self.field_epoch_ns), since)
+    }
+
+    /// Finds the growth of the counter that the packets say: all are equal.
+    fn find_step(&mut self, description: &Description, payload: u64) {
+        let Some(sequence) = &self.sequence else { return };
+        if sequence.step_of.is_none() {
+            return;
+        }
+        let mut variables: Variables = [0; 10];
+        (variables[COUNT], variables[SEQUENCE]) =
+            (self.packets_per_fragment.into(), sequence.first);
+        (variables[PAYLOAD], variables[TOTAL]) = (payload, variables[COUNT] * payload);
+        let parsed = self.parse(description, &variables).ok();
+        let step = parsed.and_then(|parsed| parsed.step).unwrap_or(1);
+        if let Some(sequence) = &mut self.sequence {
+            sequence.step = step;
+        }
     }
 
     /// Finds the start of time that the packets name: the time of one whose seconds are 0.
@@ -219,9 +221,10 @@ impl Template {
         packet: &PacketType,
         payload: u64,
     ) -> Option<String> {
-        let sequence = packet.sequence.as_ref()?;
+        packet.sequence.as_ref()?;
+        let sequence = self.sequence.as_ref()?;
         let mut variables: Variables = [0; 10];
-        variables[SEQUENCE] = sequence.first + sequence.last / sequence.step * sequence.step;
+        variables[SEQUENCE] = sequence.value_of(sequence.last / sequence.step.max(1));
         (variables[COUNT], variables[PAYLOAD]) = (self.packets_per_fragment.into(), payload);
         variables[TOTAL] = variables[COUNT] * payload;
         // Where other roles make the counter, they do not go with this number.
@@ -290,25 +293,19 @@ fn choose(description: &Description, config: &EmulatorConfig) -> Result<usize, E
     })
 }
 
-fn checksum_of(packet: &PacketType, size: usize) -> Option<Checksum> {
-    let crc = packet.crc.clone()?;
-    let at = crc.at.within(size)?;
-    let over = crc.from.within(size)?..crc.to.within(size)?;
-    let end = at + usize::from(crc.bytes);
-    (end <= size && over.start <= over.end).then_some(Checksum { crc, at: at..end, over })
-}
-
 /// The contents of each header value.
 struct Plan<'p> {
     packet: &'p PacketType,
     payload_bytes: usize,
     packets_per_fragment: u32,
+    /// The time at which it starts.
+    start: Moment,
     /// The contents of each header value, over the variables; `None`: left zero.
     fill: Vec<Option<Expr>>,
 }
 
 impl<'p> Plan<'p> {
-    fn new(packet: &'p PacketType, payload_bytes: usize) -> Plan<'p> {
+    fn new(packet: &'p PacketType, payload_bytes: usize, start: Moment) -> Plan<'p> {
         let constant_count = match &packet.fragment {
             Fragment::Index { count, .. } => Some(count.constant().unwrap_or(1)),
             _ => None,
@@ -319,7 +316,7 @@ impl<'p> Plan<'p> {
             _ => 1,
         };
         let fill = vec![None; packet.header.values.len()];
-        let mut plan = Plan { packet, payload_bytes, packets_per_fragment, fill };
+        let mut plan = Plan { packet, payload_bytes, packets_per_fragment, start, fill };
         plan.fill_by_rules();
         plan.fill_by_lists();
         plan.fill_by_roles();
@@ -434,6 +431,13 @@ impl<'p> Plan<'p> {
                     self.role(expression, variable);
                 }
             }
+            if let Some(parts) = stamp.field_epoch.as_ref().and_then(|epoch| epoch.parts.as_ref()) {
+                // The date on which it starts; the times of day then go on beyond midnight.
+                let date = Date::of_day(self.start.as_ns() / DAY_NS);
+                for (part, number) in parts.iter().zip(date) {
+                    self.solve(part, Expr::Constant(number));
+                }
+            }
         }
         if let Some(length) = &packet.payload.length {
             self.solve(length, Expr::Value(PAYLOAD));
@@ -441,7 +445,30 @@ impl<'p> Plan<'p> {
         if let Some(equals) = &packet.size.equals {
             self.solve(equals, Expr::Size);
         }
+        self.fill_digits();
         self.fill_source_key();
+    }
+
+    /// Spreads the packet counter over the fields that are its digits, where no role fills them.
+    fn fill_digits(&mut self) {
+        let Some(sequence) = &self.packet.sequence else { return };
+        // A constant is only a value that a rule allows.
+        let has_role =
+            |fill: &Option<Expr>| fill.as_ref().is_some_and(|fill| fill.constant().is_none());
+        if sequence.digits.iter().any(|digit| has_role(&self.fill[digit.value])) {
+            return;
+        }
+        for digit in &sequence.digits {
+            let binary = |operator, left, right| {
+                Expr::Binary(operator, Box::new(left), Box::new(Expr::Constant(right)))
+            };
+            let above = binary(Binary::Subtract, Expr::Value(SEQUENCE), sequence.first);
+            let mut number = binary(Binary::Divide, above, digit.weight);
+            if let Ok(count) = u64::try_from(digit.count) {
+                number = binary(Binary::Remainder, number, count);
+            }
+            self.fill[digit.value] = Some(binary(Binary::Add, number, digit.first));
+        }
     }
 
     fn role(&mut self, expression: &Expr, variable: usize) {
@@ -476,7 +503,8 @@ impl<'p> Plan<'p> {
             let given = self.packet.payload.trailer.as_ref();
             given.map_or(0, |trailer| trailer.evaluate(&|_| 0, end as u64, 0) as usize)
         };
-        let mut bytes = vec![0; self.packet.header.min_bytes as usize + self.payload_bytes];
+        let least = self.packet.header.min_bytes as usize + self.packet.text_bytes();
+        let mut bytes = vec![0; least + self.payload_bytes];
         for _ in 0..4 {
             self.write_constants(&mut bytes);
             let start = match &self.packet.payload.from {
@@ -519,6 +547,7 @@ impl<'p> Plan<'p> {
                     self.packet.set_list_value(bytes, 0, entry, pick.key, picked.is);
                 }
             }
+            self.packet.lay_out_text(bytes, 0, number);
             for id in self.header().values_of(number) {
                 if let Some(value) = &self.fill[id] {
                     let value = value.evaluate(&|id| variables[id], size, 0);
@@ -542,50 +571,6 @@ impl<'p> Plan<'p> {
                 self.packet.set_value(bytes, 0, id, value);
             }
         }
-    }
-
-    /// Returns the places of the changing values in the finished packet.
-    fn patches(&self, bytes: &[u8]) -> Vec<Patch> {
-        let mut patches = Vec::new();
-        for (id, fill) in self.fill.iter().enumerate() {
-            let Some(value) = fill.as_ref().filter(|value| value.constant().is_none()) else {
-                continue;
-            };
-            patches.extend(self.patch_of(id, value, bytes));
-        }
-        patches
-    }
-
-    fn patch_of(&self, id: usize, value: &Expr, bytes: &[u8]) -> Option<Patch> {
-        // The layout finds the place of a value by the change that writing it makes.
-        let (item, low, width) = match self.header().values[id].origin {
-            Origin::Word { item } => (item, 0, 64),
-            Origin::Bits { item, low, width } => (item, low, width),
-            Origin::Picked { item, pick } => return self.patch_picked(item, pick, value, bytes),
-            Origin::Computed { .. } => return None,
-        };
-        let range = self.packet.locate(bytes, 0).items.get(item)?.clone()?;
-        let byte_order = self.header().items[item].byte_order;
-        Some(Patch { bytes: range, byte_order, low, width, value: value.clone() })
-    }
-
-    fn patch_picked(&self, item: usize, pick: usize, value: &Expr, bytes: &[u8]) -> Option<Patch> {
-        let range = self.packet.locate(bytes, 0).items.get(item)?.clone()?;
-        let ItemKind::List(list) = &self.header().items[item].kind else { return None };
-        let taken = list.pick.as_ref()?.value;
-        let (inner, low, width) = match list.item.values[taken].origin {
-            Origin::Word { item } => (item, 0, 64),
-            Origin::Bits { item, low, width } => (item, low, width),
-            _ => return None,
-        };
-        let field = &list.item.items[inner];
-        let fluxline_packet::layout::FieldOffset::Fixed(offset) = field.place else {
-            return None;
-        };
-        let start = range.start + pick * list.item_bytes as usize + offset as usize;
-        let end = start + field.fixed_bytes()? as usize;
-        let byte_order = field.byte_order;
-        Some(Patch { bytes: start..end, byte_order, low, width, value: value.clone() })
     }
 }
 

@@ -13,6 +13,8 @@ pub const BROKEN: &str = "senders_broken";
 
 /// The word for events on which the filter failed: their counter's name.
 pub const UNDECIDED: &str = "events_undecided";
+/// The word for a run that received nothing.
+pub const NOTHING_RECEIVED: &str = "nothing_received";
 /// The word for a filter that rejected every event.
 pub const NOTHING_KEPT: &str = "nothing_kept";
 
@@ -61,6 +63,7 @@ fn acceptable() -> impl Iterator<Item = &'static str> {
         GONE,
         BROKEN,
         UNDECIDED,
+        NOTHING_RECEIVED,
         NOTHING_KEPT,
         NOT_ACKNOWLEDGED,
         CLOCK_APART,

@@ -225,32 +225,11 @@ impl Experiment {
             );
             return Err(Problem::at("source", text));
         }
-        let (file, live) = (
-            self.sources.iter().find(|source| source.is_file()),
-            self.sources.iter().find(|source| !source.is_file()),
-        );
-        match (file, live) {
-            (Some(file), Some(live)) => {
-                let text = format!(
-                    "source `{}` reads a file and source `{}` is live: their times have nothing \
-                     in common; with [cluster], read files alone or live sources alone.",
-                    file.name, live.name
-                );
-                Err(Problem::at("source", text))
-            }
-            (Some(file), None) if self.is_built_by_arrival() => {
-                let text = format!(
-                    "source `{}` reads a file: nodes read at different speeds, so windows by \
-                     arrival would miss packets; write window-clock = \"sensor\" below [events].",
-                    file.name
-                );
-                Err(Problem::at("events.build", text))
-            }
-            _ => cluster.check().map_err(|problem| problem.below("cluster")),
-        }
+        self.check_mixed("[cluster]")?;
+        cluster.check().map_err(|problem| problem.below("cluster"))
     }
 
-    fn is_built_by_arrival(&self) -> bool {
+    pub(super) fn is_built_by_arrival(&self) -> bool {
         self.events.build == Build::Window && self.events.window_clock == WindowClock::Arrival
     }
 

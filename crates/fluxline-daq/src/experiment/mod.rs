@@ -5,6 +5,7 @@ mod check;
 mod cluster;
 mod file_list;
 mod framing;
+mod graph;
 mod here;
 mod model;
 mod problem;
@@ -15,12 +16,13 @@ mod tests;
 mod words;
 
 pub use accept::{
-    BROKEN, CLOCK_APART, CLUSTER_ENDS, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, SILENT,
-    UNDECIDED, accepts, check_accept,
+    BROKEN, CLOCK_APART, CLUSTER_ENDS, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT,
+    NOTHING_RECEIVED, SILENT, UNDECIDED, accepts, check_accept,
 };
 pub use check::check_seconds;
 pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, check_node_name};
 pub use file_list::FileList;
+pub use graph::{Builders, Link, Nodes, Readouts, THREADS};
 pub use here::filter_sentence;
 pub use model::*;
 pub use problem::Problem;
@@ -33,12 +35,13 @@ use fluxline_toml::TomlText as Text;
 
 use crate::formats;
 use crate::input_error::InputError;
+use crate::input_file;
 
 impl Experiment {
     /// Reads an experiment file; a mistake names file, line and what to write.
     pub fn load(path: &Path) -> Result<Experiment, InputError> {
         let name = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = input_file::read_text(path)
             .map_err(|error| InputError::new(format_args!("{name} cannot be read: {error}.")))?;
         let mut experiment = Experiment::parse(&name.to_string(), &text)?;
         experiment.resolve(path.parent().unwrap_or(Path::new("")));
@@ -49,7 +52,7 @@ impl Experiment {
     /// the descriptions are checked too.
     pub fn load_for(path: &Path, cores: &[usize]) -> Result<Experiment, InputError> {
         let experiment = Experiment::load(path)?;
-        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let text = input_file::read_text(path).unwrap_or_default();
         let source = Text { file: &path.display().to_string(), text: &text };
         experiment.check_here(cores).map_err(|problem| problem.locate(source))?;
         Ok(experiment)
@@ -93,6 +96,7 @@ impl Experiment {
                         one of `udp`, `shm`, `roce`, `pcap`, `raw`, `program`, `emulator`.";
             return Err(Problem::at("", text));
         }
+        self.check_graph()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::{Cluster, NodeTable};
 use super::file_list::FileList;
+use super::graph::{Link, Nodes};
 use super::roce::Roce;
 use super::sink::Sink;
 use crate::builder::{Expectation, Late, WindowClock};
@@ -38,6 +39,9 @@ pub struct Experiment {
     /// Ends of received data that do not make the exit status: names of counters, or `silent`.
     #[serde(default)]
     pub accept: Vec<String>,
+    /// More names by which browsers may reach the live page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub page_hosts: Vec<String>,
     /// The sources of packets.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
@@ -56,7 +60,13 @@ pub struct Experiment {
     /// The brokers that the machines of the experiment share; `None`: one machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
-    /// The readout nodes, by name.
+    /// The nodes that read out and build; `None`: all is one node, without `[link]` too.
+    #[serde(default, rename = "nodes", skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Nodes>,
+    /// The link between the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+    /// The readout nodes of a cluster, by name.
     #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeTable>,
 }

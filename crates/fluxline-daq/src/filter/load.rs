@@ -107,7 +107,7 @@ pub(super) fn access(packet: &PacketType, name: &str) -> Option<Access> {
 
 /// Returns the size of every sample, where it is fixed \[byte\].
 pub(super) fn sample_bytes(packet: &PacketType) -> Option<usize> {
-    let bytes = packet.records.as_ref()?.bytes.constant()?;
+    let bytes = packet.records.as_ref()?.bytes.as_ref()?.constant()?;
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{FilterCounters, Ledger, RemoteWriteCounters};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `builder`, `filter`, `sink` and `truth`, each summed over all of its kind.
+/// `remote`, `source`, `edge`, `builder`, `filter`, `sink` and `truth`, each summed over all of its
+/// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// The law in words.
@@ -34,6 +35,8 @@ pub enum Needs {
     Filter,
     /// A sink of events.
     Sink,
+    /// Several nodes, with edges between them.
+    Edges,
 }
 
 /// The result of a law.
@@ -59,9 +62,10 @@ impl LawResult {
 pub const LAWS: &[Law] = &[
     Law {
         name: "received = recorded + each named place",
-        left: &["input.datagrams", "input.socket_dropped"],
+        left: &["input.datagrams", "input.socket_dropped", "edge.came_in"],
         right: &[
             "source.recorded",
+            "edge.handed_on",
             "source.not_recorded",
             "source.filtered",
             "source.duplicate",
@@ -72,6 +76,7 @@ pub const LAWS: &[Law] = &[
             "source.builder_full",
             "source.inconsistent",
             "source.write_failed",
+            "edge.lost",
             "input.rejected",
             "input.truncated",
             "input.sources_refused",
@@ -111,8 +116,8 @@ pub const LAWS: &[Law] = &[
         needs: Needs::Nothing,
     },
     Law {
-        name: "to the builder = in events + late + refused + duplicate + inconsistent",
-        left: &["source.to_builder"],
+        name: "to the builder = in events + late + refused + duplicate + inconsistent + lost",
+        left: &["source.to_builder", "edge.came_in"],
         right: &[
             "source.in_complete",
             "source.in_incomplete",
@@ -121,8 +126,16 @@ pub const LAWS: &[Law] = &[
             "source.builder_full",
             "source.event_duplicate",
             "source.inconsistent",
+            "edge.lost",
+            "edge.handed_on",
         ],
         needs: Needs::Nothing,
+    },
+    Law {
+        name: "to the builder = handed to builders",
+        left: &["source.to_builder"],
+        right: &["edge.handed"],
+        needs: Needs::Edges,
     },
     Law {
         name: "in events + late = recorded + not written + not to be recorded + filtered",
@@ -206,6 +219,7 @@ impl Ledger {
                 Needs::RemoteWrites => remote,
                 Needs::Filter => filter,
                 Needs::Sink => self.sink.is_some(),
+                Needs::Edges => self.edges.is_some(),
             })
             .map(|law| LawResult {
                 name: law.name.to_owned(),
@@ -232,6 +246,10 @@ impl Ledger {
             "input" => input.rows().find(|row| row.0.name == name).map(|row| row.1),
             "remote" => self.remote_totals().rows().find(|row| row.0.name == name).map(|row| row.1),
             "source" => source.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "edge" => {
+                let edges = self.edges.clone().unwrap_or_default();
+                edges.rows().find(|row| row.0.name == name).map(|row| row.1)
+            }
             "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
             "filter" => self.filter.rows().find(|row| row.0.name == name).map(|row| row.1),
             "host" => self.host.rows().find(|row| row.0.name == name).map(|row| row.1),

@@ -20,8 +20,8 @@ use crate::event::{EventBatch, PacketRow};
 use crate::missing_range::MissingRange;
 
 pub use crate::counters::{
-    BuilderCounters, FilterCounters, HostCounters, InputCounters, RemoteWriteCounters,
-    SinkCounters, SourceCounters,
+    BuilderCounters, EdgeCounters, FilterCounters, HostCounters, InputCounters, PausedCounters,
+    RemoteWriteCounters, SinkCounters, SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
 pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
@@ -39,8 +39,14 @@ pub struct Ledger {
     pub sources: Vec<SourceEntry>,
     /// Packets that the host dropped during the run.
     pub host: HostCounters,
+    /// Counters of the edges between nodes; `None` where all is one node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edges: Option<EdgeCounters>,
     /// Counters of the event builder.
     pub builder: BuilderCounters,
+    /// The part of the counters above that belongs to armed and paused time; its events are in no
+    /// file.
+    pub paused: PausedCounters,
     /// Counters of the filter.
     pub filter: FilterCounters,
     /// The reasons why packets were rejected.
@@ -50,7 +56,11 @@ pub struct Ledger {
     /// The places of the events that a sink was given; `None` without a sink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sink: Option<SinkCounters>,
-    /// Ranges over which sources were silent and, as proved later, had sent nothing.
+    /// Incomplete events of the files, with late fragments joined and by all evidence; `None`:
+    /// those of the builder, as they closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete_in_files: Option<u64>,
+    /// Findings about sources in events after these were closed.
     pub amendments: Vec<Amendment>,
 }
 

@@ -32,6 +32,8 @@ pub enum Fate {
     Recorded,
     /// In the files, by another packet with the same number or the same part of the event.
     Duplicate,
+    /// Not in the files of this node: a builder in another process has them.
+    HandedOn,
     /// Not in the files: the experiment records nothing.
     Unwanted,
     /// Not in the files: the experiment's filter rejected their event.
@@ -60,6 +62,7 @@ const fn frames(counter: &'static str, words: &'static str) -> OutcomeRow {
 /// All ends, in the order of the tables.
 pub const OUTCOMES: &[OutcomeRow] = &[
     datagrams("source.recorded", "recorded", Fate::Recorded),
+    datagrams("edge.handed_on", "handed to builders", Fate::HandedOn),
     datagrams("source.not_recorded", "counted only", Fate::Unwanted),
     datagrams("source.filtered", "filtered", Fate::Filtered),
     datagrams("source.duplicate", "duplicate", Fate::Duplicate),
@@ -70,12 +73,14 @@ pub const OUTCOMES: &[OutcomeRow] = &[
     datagrams("source.builder_full", "builder full", Fate::Dropped),
     datagrams("source.inconsistent", "inconsistent", Fate::Dropped),
     datagrams("source.write_failed", "write failed", Fate::Dropped),
+    datagrams("edge.lost", "lost with a node", Fate::Dropped),
     datagrams("input.rejected", "rejected", Fate::Dropped),
     datagrams("input.truncated", "truncated", Fate::Dropped),
     datagrams("input.sources_refused", "sources refused", Fate::Dropped),
     datagrams("input.ring_full", "ring full", Fate::Dropped),
     datagrams("input.socket_dropped", "socket dropped", Fate::Dropped),
     frames("input.frames_unusable", "frames unusable"),
+    frames("input.check_sum_wrong", "check sum wrong"),
     frames("remote.frames_wrong_check", "frames wrong check"),
     frames("remote.frames_unknown_pair", "frames unknown pair"),
     frames("remote.frames_wrong_sender", "frames wrong sender"),
@@ -118,12 +123,13 @@ impl Outcome {
 }
 
 impl Ledger {
-    /// Returns the number of datagrams that this host received: those taken, and those that the
-    /// kernel dropped at a full socket.
+    /// Returns the number of datagrams that this host received: those taken, those that the
+    /// kernel dropped at a full socket, and those that readouts in other processes sent.
     #[must_use]
     pub fn received(&self) -> u64 {
         let input = self.input_totals();
-        input.datagrams + input.socket_dropped
+        let came_in = self.edges.as_ref().map_or(0, |edges| edges.came_in);
+        input.datagrams + input.socket_dropped + came_in
     }
 
     /// Returns every end that is not zero, in the order of the tables.
@@ -151,6 +157,9 @@ impl Ledger {
                 sum(Fate::Recorded)
             ),
         };
+        if sum(Fate::HandedOn) > 0 {
+            let _ = write!(out, ", {} handed to builders", sum(Fate::HandedOn));
+        }
         if sum(Fate::Unwanted) > 0 {
             let _ = write!(out, ", {} counted only", sum(Fate::Unwanted));
         }
@@ -174,6 +183,7 @@ impl Ledger {
             let _ = write!(out, ". Frames without a datagram: {}", listed(frames.into_iter()));
         }
         let _ = write!(out, ". {}. {}.", self.loss_sentence(), self.event_sentence());
+        out.push_str(&self.paused_sentence());
         if let Some(sink) = &self.sink {
             let _ = write!(out, " {}.", sink_sentence(sink));
         }
@@ -184,6 +194,9 @@ impl Ledger {
         let totals = self.source_totals();
         let numbered = totals.to_builder.saturating_sub(totals.unsequenced);
         let unseen = match (numbered, totals.unsequenced) {
+            (0, 0) if self.edges.as_ref().is_some_and(|edges| edges.came_in > 0) => {
+                return "Missing packets are counted by the readouts".to_owned();
+            }
             (0, 0) => {
                 return "No packet counter was read: lost packets cannot be counted".to_owned();
             }
@@ -191,7 +204,7 @@ impl Ledger {
             (_, 0) => String::new(),
             (_, count) => format!(" ({} without a counter)", of_unit(count, "packet")),
         };
-        match totals.lost {
+        match self.lost() {
             0 => format!("No packet is missing by the packet counters{unseen}"),
             lost => format!("Missing by the packet counters: {lost}{unseen}"),
         }
@@ -199,10 +212,26 @@ impl Ledger {
 
     fn event_sentence(&self) -> String {
         let (events, incomplete) = (self.events(), self.events_incomplete());
-        let late = self.source_totals().in_late;
+        let late = self.source_totals().in_late.saturating_sub(self.paused.in_late);
         let late =
             if late > 0 { format!(", {}", of_unit(late, "late fragment")) } else { String::new() };
-        format!("Events: {events}, {incomplete} incomplete{late}{}", self.filter_words())
+        let has_evidence = !late.is_empty() || !self.amendments.is_empty();
+        let then = match self.incomplete_in_files {
+            None if has_evidence => " when they closed",
+            _ => "",
+        };
+        format!("Events: {events}, {incomplete} incomplete{then}{late}{}", self.filter_words())
+    }
+
+    /// Returns the sentence on armed and paused time; empty without such.
+    fn paused_sentence(&self) -> String {
+        match (self.events_paused(), self.paused.lost) {
+            (0, 0) => String::new(),
+            (events, lost) => format!(
+                " While armed or paused: {}, {lost} missing packets; not in the files.",
+                of_unit(events, "event")
+            ),
+        }
     }
 
     /// Returns the filter's share of the sentence on events; empty without a filter.
@@ -225,17 +254,37 @@ impl Ledger {
         }
     }
 
-    /// Returns the number of closed events.
+    /// Returns the number of packets that are missing by the packet counters, of the time in which
+    /// the run was not armed or paused.
     #[must_use]
-    pub fn events(&self) -> u64 {
-        self.builder.events_complete + self.events_incomplete()
+    pub fn lost(&self) -> u64 {
+        self.source_totals().lost.saturating_sub(self.paused.lost)
     }
 
-    /// Returns the number of events that lack something.
+    /// Returns the number of closed events, of the same time.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        let complete = self.builder.events_complete;
+        complete.saturating_sub(self.paused.events_complete) + self.closed_incomplete()
+    }
+
+    /// Returns the number of events that closed while the run was armed or paused.
+    #[must_use]
+    pub fn events_paused(&self) -> u64 {
+        self.paused.events_complete + self.paused.events_incomplete
+    }
+
+    /// Returns the number of events that lack something, of the same time, by all that is known.
     #[must_use]
     pub fn events_incomplete(&self) -> u64 {
+        self.incomplete_in_files.unwrap_or_else(|| self.closed_incomplete())
+    }
+
+    /// Returns the number of events that lacked something when they closed.
+    fn closed_incomplete(&self) -> u64 {
         let builder = &self.builder;
-        builder.events_incomplete + builder.events_stopped
+        let incomplete = builder.events_incomplete + builder.events_stopped;
+        incomplete.saturating_sub(self.paused.events_incomplete)
     }
 }
 

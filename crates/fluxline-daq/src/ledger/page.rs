@@ -6,8 +6,8 @@ use fluxline_core::counters::{Merge, Row};
 use fluxline_core::fabric::WorkCounters;
 
 use super::{
-    BuilderCounters, Counted, Fate, FilterCounters, HostCounters, InputCounters, LAWS, Needs,
-    OUTCOMES, RemoteWriteCounters, SinkCounters, SourceCounters,
+    BuilderCounters, Counted, EdgeCounters, Fate, FilterCounters, HostCounters, InputCounters,
+    LAWS, Needs, OUTCOMES, PausedCounters, RemoteWriteCounters, SinkCounters, SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.
@@ -28,6 +28,11 @@ pub fn counters_page() -> String {
     page_section(&mut out, "Remote writes", about, RemoteWriteCounters::ROWS);
     page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
+    let about = "One set per run with several nodes ([nodes.md](nodes.md)).";
+    page_section(&mut out, "Edges", about, EdgeCounters::ROWS);
+    let about = "The part of the counters above that belongs to the time in which the run was \
+                 armed or paused.";
+    page_section(&mut out, "Armed and paused", about, PausedCounters::ROWS);
     let about = "One set per run with a filter ([filters.md](filters.md)).";
     page_section(&mut out, "Filter", about, FilterCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
@@ -52,6 +57,7 @@ fn law_section(out: &mut String) {
             Needs::Truth => "where an emulator says what it sent",
             Needs::RemoteWrites => "where peers write into memory",
             Needs::Filter => "with a filter",
+            Needs::Edges => "with several nodes",
             Needs::Sink => "where events go to a sink",
         };
         let (left, right) = (law.left.join(" + "), law.right.join(" + "));
@@ -71,6 +77,7 @@ fn outcome_section(out: &mut String) {
         let kept = match (row.fate, row.of) {
             (Fate::Recorded, _) => "yes",
             (Fate::Duplicate, _) => "yes, by another packet",
+            (Fate::HandedOn, _) => "no: in those of another node",
             (Fate::Unwanted, _) => "no: nothing is recorded",
             (Fate::Filtered, _) => "no: the filter rejected their event",
             (Fate::Dropped, Counted::Datagrams) => "no",

@@ -1,6 +1,8 @@
 //! The remedies of counters.
 
-use crate::counters::{HostCounters, InputCounters, RemoteWriteCounters, SourceCounters};
+use crate::counters::{
+    EdgeCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
+};
 
 /// Returns the remedy of a counter, named as laws name it.
 pub(super) fn remedy(counter: &str) -> &'static str {
@@ -9,6 +11,7 @@ pub(super) fn remedy(counter: &str) -> &'static str {
         "input" => InputCounters::ROWS,
         "remote" => RemoteWriteCounters::ROWS,
         "source" => SourceCounters::ROWS,
+        "edge" => EdgeCounters::ROWS,
         _ => HostCounters::ROWS,
     };
     rows.iter().find(|row| row.name == name).map_or("", |row| row.remedy)

@@ -37,6 +37,7 @@ impl Ledger {
             nonzero(&mut out, &place, entry.remote.rows());
         }
         nonzero(&mut out, "builder", self.builder.rows());
+        nonzero(&mut out, "armed or paused", self.paused.rows());
         nonzero(&mut out, "filter", self.filter.rows());
         nonzero(&mut out, "host", self.host.rows());
         self.reject_lines(&mut out);

@@ -13,6 +13,11 @@ const PIECES: usize = 4;
 /// about 10 ns.
 #[inline]
 pub(super) fn content_of(bytes: &[u8]) -> u16 {
+    (digest_of(bytes) >> 48) as u16
+}
+
+/// Returns the digest of which [`content_of`] gives the upper bits.
+pub(crate) fn digest_of(bytes: &[u8]) -> u64 {
     let mut lanes = [bytes.len() as u64; LANES];
     if bytes.len() <= PIECES * PIECE_BYTES {
         let (pieces, rest) = bytes.as_chunks::<PIECE_BYTES>();
@@ -29,7 +34,7 @@ pub(super) fn content_of(bytes: &[u8]) -> u16 {
     }
     let digest = lanes.into_iter().fold(0, mixed);
     // The last lane's upper bits have not come to the top yet.
-    ((digest ^ digest >> 29).wrapping_mul(ODD) >> 48) as u16
+    (digest ^ digest >> 29).wrapping_mul(ODD)
 }
 
 /// Words of a piece. Each is mixed into a lane of its own, so that the multiplications overlap.

@@ -13,6 +13,7 @@ pub mod sequence;
 mod sequence_model;
 #[cfg(test)]
 mod tests;
+pub mod units;
 
 use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_packet::{Parsed, Reject, SourceKey};
@@ -21,11 +22,14 @@ use hashbrown::HashMap;
 use crate::counters::SourceCounters;
 
 use content::content_of;
+pub(crate) use content::digest_of;
 use rejects::Rejects;
 pub use rejects::{FIRST_BYTES_MAX, RejectRow};
 use sequence::{
-    Evidence, HeldFate, Order, POSITION_START, SequenceLimits, SequenceRule, SequenceTracker,
+    Evidence, HeldFate, Observed, Order, POSITION_START, SequenceLimits, SequenceRule,
+    SequenceTracker,
 };
+use units::{UnitCounter, Units};
 
 /// The rules of one packet type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,6 +160,8 @@ pub struct Source {
 struct Line {
     class: u8,
     tracker: SequenceTracker,
+    /// The translation of a counter whose packets say how much it grows.
+    units: Option<UnitCounter>,
     held: Option<Held>,
     /// The memory of `Held::bytes`, between two uses.
     spare: Vec<u8>,
@@ -230,9 +236,11 @@ impl Readout {
             deliver(&accepted, datagram, parsed);
             return Verdict::Accepted(accepted);
         };
-        let line = source.line(rule.sequence_class, || SequenceTracker::new(counts, limits));
+        // Numbers of packets have all bits.
+        let followed = if parsed.step.is_some() { SequenceRule::of_bits(64) } else { counts };
+        let line = source.line(rule.sequence_class, || SequenceTracker::new(followed, limits));
         let evidence = evidence_of(datagram, parsed, rule);
-        let observed = source.lines[line].tracker.observe(value, evidence);
+        let observed = source.lines[line].observe(value, parsed.step, counts, evidence);
         if let Some(fate) = observed.held {
             source.settle_held(number, line, fate, &mut deliver);
         }
@@ -358,6 +366,32 @@ impl Readout {
     }
 }
 
+impl Line {
+    /// Shows the tracker a packet's counter; `step` is its growth, where the packet says it.
+    fn observe(
+        &mut self,
+        value: u64,
+        step: Option<u64>,
+        rule: SequenceRule,
+        evidence: Evidence,
+    ) -> Observed {
+        let Some(step) = step else { return self.tracker.observe(value, evidence) };
+        let counter = self.units.get_or_insert_with(|| UnitCounter::new(rule.last));
+        let units = Units { value, step };
+        let number = counter.number_of(units);
+        let observed = self.tracker.observe(number, evidence);
+        if let Some(HeldFate::Restart { .. }) = observed.held {
+            counter.began_anew();
+        }
+        match observed.order {
+            Order::Doubtful => counter.holds(units, number),
+            Order::Duplicate => {}
+            Order::InOrder | Order::Gap { .. } | Order::Reordered => counter.took(units, number),
+        }
+        observed
+    }
+}
+
 impl Source {
     /// Returns the readout's share of this source's counters.
     #[must_use]
@@ -381,7 +415,8 @@ impl Source {
         match self.lines.iter().position(|line| line.class == class) {
             Some(place) => place,
             None => {
-                self.lines.push(Line { class, tracker: tracker(), held: None, spare: Vec::new() });
+                let (tracker, spare) = (tracker(), Vec::new());
+                self.lines.push(Line { class, tracker, units: None, held: None, spare });
                 self.lines.len() - 1
             }
         }

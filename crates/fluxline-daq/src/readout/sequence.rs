@@ -383,14 +383,24 @@ impl SequenceTracker {
     /// numbering.
     ///
     /// The second number of a new numbering may be one that was lost in the old one. Only the times
-    /// then distinguish it from a packet that was overtaken: both are later than the newest.
+    /// then distinguish it from a packet that was overtaken: both are later than the newest. It may
+    /// follow the newest one, too, if few packets came before the restart.
     fn confirms(&self, place: &Place, held: Reading, new: Reading) -> bool {
         let fits = match place {
-            Place::Ahead(_) => false,
+            Place::Ahead(_) => self.is_later(held.evidence) && self.is_reused(held),
             Place::Behind(_) => self.is_later(held.evidence) && self.is_later(new.evidence),
             Place::Elsewhere => true,
         };
         fits && self.are_neighbours(held.value, new.value)
+    }
+
+    /// Returns true when another packet came with the number of `held`.
+    fn is_reused(&self, held: Reading) -> bool {
+        let behind = self.counter.steps(held.value, self.newest_reading.value);
+        behind.filter(|behind| *behind < self.reach.window).is_some_and(|behind| {
+            let position = self.newest - behind;
+            self.window.has_seen(position) && self.window.differs(position, held.evidence)
+        })
     }
 
     /// Returns true when `value` is so near to the doubtful `held` that it confirms a restart.

@@ -143,6 +143,22 @@ fn copies_are_duplicates_and_other_packets_of_the_same_number_are_not() {
 }
 
 #[test]
+fn restart_after_a_single_packet_loses_none() {
+    let mut tracker = tracker(32);
+    let packet = |key, content| Evidence { key: Some(key), ..with_content(content) };
+    tracker.observe(5, packet(100, 1));
+    // The numbers from before its first one seem to have been overtaken.
+    assert_eq!(tracker.observe(4, packet(200, 2)).order, Order::Reordered);
+    assert_eq!(tracker.observe(5, packet(201, 3)).order, Order::Doubtful);
+    let next = tracker.observe(6, packet(202, 4));
+    assert_eq!(next.held, Some(HeldFate::Restart { sequence: 5 }));
+    assert_eq!((next.order, tracker.lost(), tracker.restarts()), (Order::InOrder, 0, 1));
+    // An equal key shows no restart: another sender has the same source key.
+    assert_eq!(tracker.observe(6, packet(202, 5)).order, Order::Doubtful);
+    assert_eq!(tracker.observe(7, packet(203, 6)).held, Some(HeldFate::Late));
+}
+
+#[test]
 fn restart_within_the_window_shows_by_a_later_time() {
     let mut tracker = tracker(32);
     for number in 0..10 {
@@ -265,6 +281,7 @@ fn datagram(bytes: &[u8]) -> Datagram<'_> {
 
 fn parsed(sequence: u64, sensor_time_ns: Option<u64>) -> Parsed {
     Parsed {
+        step: None,
         packet: 0,
         source: SourceKey { sender: SenderAddress::NONE, terms: 1 },
         sequence: Some(sequence),

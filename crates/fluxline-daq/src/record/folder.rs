@@ -5,15 +5,15 @@
 //! whole: written beside, forced to the disk, renamed over the old one.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::directory::Directory;
 pub use super::folder_error::FolderError;
-use super::regular::read_regular;
 
 /// The file of a run's configuration, host, counts and state.
 pub const RUN_FILE: &str = "run.json";
@@ -25,7 +25,7 @@ pub const FORMATS_FOLDER: &str = "formats";
 /// A run's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
-    path: PathBuf,
+    directory: Directory,
 }
 
 fn parent_is_there(path: &Path) -> bool {
@@ -91,16 +91,16 @@ impl RunFolder {
             io::ErrorKind::NotFound => FolderError::ParentMissing(path.to_path_buf()),
             _ => FolderError::explain(path, reason),
         })?;
-        let formats = path.join(FORMATS_FOLDER);
-        fs::create_dir(&formats).map_err(|reason| FolderError::explain(&formats, reason))?;
-        Ok(RunFolder { path: path.to_path_buf() })
+        let directory = Directory::open(path)?;
+        directory.make(Path::new(FORMATS_FOLDER))?;
+        Ok(RunFolder { directory })
     }
 
     /// Opens an existing run, finished or not.
     pub fn open(path: &Path) -> Result<RunFolder, FolderError> {
-        let folder = RunFolder { path: path.to_path_buf() };
+        let folder = RunFolder { directory: Directory::open(path)? };
         let has_events = !folder.event_files()?.is_empty();
-        if has_events || path.join(RUN_FILE).symlink_metadata().is_ok() {
+        if has_events || folder.directory.has(Path::new(RUN_FILE)) {
             Ok(folder)
         } else {
             Err(FolderError::NotARun(path.to_path_buf()))
@@ -110,13 +110,19 @@ impl RunFolder {
     /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
+    }
+
+    /// Returns the open directory, through which its files are opened.
+    #[must_use]
+    pub fn directory(&self) -> &Directory {
+        &self.directory
     }
 
     /// Returns the run's name: the folder's.
     #[must_use]
     pub fn id(&self) -> String {
-        self.path
+        self.path()
             .file_name()
             .map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
     }
@@ -127,14 +133,14 @@ impl RunFolder {
     pub fn write_run(&self, run: &Value) -> Result<(), FolderError> {
         let mut text = serde_json::to_string_pretty(run).unwrap_or_default();
         text.push('\n');
-        replace_file(&self.path.join(RUN_FILE), text.as_bytes())
+        self.directory.replace(Path::new(RUN_FILE), text.as_bytes())
     }
 
     /// Reads `run.json`.
     pub fn read_run(&self) -> Result<Value, FolderError> {
-        let file = self.path.join(RUN_FILE);
-        serde_json::from_slice(&read_regular(&file)?).map_err(|error| FolderError::Text {
-            file,
+        let bytes = self.directory.read(Path::new(RUN_FILE))?;
+        serde_json::from_slice(&bytes).map_err(|error| FolderError::Text {
+            file: self.path().join(RUN_FILE),
             line: error.line(),
             reason: error.to_string(),
         })
@@ -142,14 +148,14 @@ impl RunFolder {
 
     /// Keeps a copy of a packet description's text as `formats/NAME.toml`.
     pub fn write_format(&self, name: &str, text: &str) -> Result<(), FolderError> {
-        replace_file(&self.format_path(name)?, text.as_bytes())
+        self.directory.replace(&format_file(name)?, text.as_bytes())
     }
 
     /// Reads a packet description's text back.
     pub fn read_format(&self, name: &str) -> Result<String, FolderError> {
-        let file = self.format_path(name)?;
-        String::from_utf8(read_regular(&file)?).map_err(|error| FolderError::Text {
-            file,
+        let file = format_file(name)?;
+        String::from_utf8(self.directory.read(&file)?).map_err(|error| FolderError::Text {
+            file: self.path().join(&file),
             line: 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
                 .iter()
                 .filter(|byte| **byte == b'\n')
@@ -160,8 +166,9 @@ impl RunFolder {
 
     /// Returns the names of the packet descriptions kept in the run, in order.
     pub fn formats(&self) -> Result<Vec<String>, FolderError> {
-        let folder = self.path.join(FORMATS_FOLDER);
-        let mut names: Vec<String> = file_names(&folder)?
+        let folder = self.directory.directory(Path::new(FORMATS_FOLDER))?;
+        let mut names: Vec<String> = folder
+            .names()?
             .into_iter()
             .filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()))
             .collect();
@@ -181,8 +188,8 @@ impl RunFolder {
     /// Returns the sources whose lines can be read, and the faults of the other lines.
     #[must_use]
     pub fn readable_sources(&self) -> (Vec<SourceLine>, Vec<FolderError>) {
-        let file = self.path.join(SOURCES_FILE);
-        let bytes = match read_regular(&file) {
+        let file = self.path().join(SOURCES_FILE);
+        let bytes = match self.directory.read(Path::new(SOURCES_FILE)) {
             Ok(bytes) => bytes,
             Err(FolderError::Missing(_)) => return (Vec::new(), Vec::new()),
             Err(error) => return (Vec::new(), vec![error]),
@@ -205,21 +212,37 @@ impl RunFolder {
 
     /// Returns the event files with their numbers, in order.
     pub fn event_files(&self) -> Result<Vec<(u32, PathBuf)>, FolderError> {
-        let mut files: Vec<(u32, PathBuf)> = file_names(&self.path)?
+        let mut files: Vec<(u32, PathBuf)> = self
+            .directory
+            .names()?
             .into_iter()
-            .filter_map(|name| Some((event_file_number(&name)?, self.path.join(&name))))
+            .filter_map(|name| Some((event_file_number(&name)?, self.path().join(&name))))
             .collect();
         files.sort();
         Ok(files)
     }
 
-    fn format_path(&self, name: &str) -> Result<PathBuf, FolderError> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if name.is_empty() || !name.bytes().all(plain) {
-            return Err(FolderError::Name(name.to_owned()));
-        }
-        Ok(self.path.join(FORMATS_FOLDER).join(format!("{name}.toml")))
+    /// Returns the names of the event files with their sizes \[byte\], in order; what is not a
+    /// regular file has the size 0.
+    pub fn event_sizes(&self) -> Result<Vec<(String, u64)>, FolderError> {
+        let names = self.event_files()?.into_iter().map(|(number, _)| event_file_name(number));
+        let size = |name: &String| self.directory.file_bytes(Path::new(name)).unwrap_or(0);
+        Ok(names
+            .map(|name| {
+                let bytes = size(&name);
+                (name, bytes)
+            })
+            .collect())
     }
+}
+
+/// Returns the file of a packet description in a run folder.
+fn format_file(name: &str) -> Result<PathBuf, FolderError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.is_empty() || !name.bytes().all(plain) {
+        return Err(FolderError::Name(name.to_owned()));
+    }
+    Ok(Path::new(FORMATS_FOLDER).join(format!("{name}.toml")))
 }
 
 /// Returns the name of the event file with this number.
@@ -232,11 +255,6 @@ pub(super) fn complete_lines_bytes(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
 }
 
-/// Forces a folder's entries to the disk.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
 fn event_file_number(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("events-")?.strip_suffix(".arrows")?;
     let number = digits.parse().ok()?;
@@ -246,36 +264,6 @@ fn event_file_number(name: &str) -> Option<u32> {
 fn run_number(name: &str) -> Option<u32> {
     let digits = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_digit());
     if digits { name.parse().ok() } else { None }
-}
-
-fn file_names(folder: &Path) -> Result<Vec<String>, FolderError> {
-    let explain = |reason| FolderError::explain(folder, reason);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(explain)? {
-        names.push(entry.map_err(explain)?.file_name().to_string_lossy().into_owned());
-    }
-    Ok(names)
-}
-
-fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
-    let temporary = path.with_extension("new");
-    let written = (|| {
-        // A crash may have left one, and any file may have its name.
-        match fs::remove_file(&temporary) {
-            Err(reason) if reason.kind() != io::ErrorKind::NotFound => return Err(reason),
-            _ => {}
-        }
-        let mut file = File::create_new(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        path.parent().map_or(Ok(()), sync_folder)
-    })();
-    written.map_err(|reason| {
-        // The rest of it is useless. If it cannot be removed either, the cause is the same.
-        let _ = fs::remove_file(&temporary);
-        FolderError::explain(path, reason)
-    })
 }
 
 #[cfg(test)]
@@ -321,7 +309,7 @@ mod tests {
         run.write_run(&json!({"state": "running"})).unwrap();
         run.write_run(&json!({"state": "finished"})).unwrap();
         assert_eq!(run.read_run().unwrap()["state"], "finished");
-        let mut names = file_names(run.path()).unwrap();
+        let mut names = run.directory().names().unwrap();
         names.sort();
         assert_eq!(names, ["formats", "run.json"]);
     }

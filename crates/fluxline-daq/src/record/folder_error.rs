@@ -51,6 +51,10 @@ pub enum FolderError {
         /// The kind of thing that it is.
         what: &'static str,
     },
+    /// A link in a folder that may come from anywhere.
+    #[error("{} is a symbolic link, which is not followed in a run folder: put a copy of the file \
+        in its place", .0.display())]
+    Link(PathBuf),
     /// No run has such a large text.
     #[error("{} is larger than {bytes_max} bytes, which no run's text is: \
         restore the file from a copy", .path.display())]

@@ -13,7 +13,7 @@ pub(super) struct Locked;
 
 /// Takes the lock, which is held until the file is dropped.
 pub(super) fn lock(folder: &RunFolder) -> Result<Option<File>, Locked> {
-    let Ok(handle) = File::open(folder.path()) else { return Ok(None) };
+    let Ok(handle) = folder.directory().open_again() else { return Ok(None) };
     match handle.try_lock() {
         Ok(()) => Ok(Some(handle)),
         Err(TryLockError::WouldBlock) => Err(Locked),
@@ -23,6 +23,6 @@ pub(super) fn lock(folder: &RunFolder) -> Result<Option<File>, Locked> {
 
 /// Returns true when a recorder holds the lock.
 pub fn is_recording(folder: &RunFolder) -> bool {
-    let Ok(handle) = File::open(folder.path()) else { return false };
+    let Ok(handle) = folder.directory().open_again() else { return false };
     matches!(handle.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

@@ -6,13 +6,14 @@
 //! batch is one unit of safety: its message carries the batch's number and CRC-32C, so that a
 //! reader can verify every byte. The format is Arrow, because every language already reads it.
 //!
-//! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back, [`mod@join`]
-//! puts late fragments into their events, [`mod@recover`] mends a run that did not end,
-//! [`integrity`] compares the files with `run.json`. `fluxline-export` decodes packets and converts
-//! runs for other tools.
+//! [`Directory`] opens files in folders from anywhere, [`folder`] makes and opens run folders,
+//! [`writer`] records, [`reader`] reads back, [`mod@join`] puts late fragments into their events,
+//! [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`.
+//! `fluxline-export` decodes packets and converts runs for other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod columns;
+mod directory;
 mod file;
 pub mod folder;
 mod folder_error;
@@ -22,7 +23,7 @@ mod lock;
 mod message;
 pub mod reader;
 pub mod recover;
-mod regular;
+mod reserve;
 mod scan;
 pub mod schema;
 mod storage;
@@ -30,6 +31,7 @@ mod stream;
 mod ways;
 pub mod writer;
 
+pub use directory::{Access, Directory};
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use integrity::{Integrity, RunEnd};
@@ -39,6 +41,7 @@ pub use reader::{
     BatchMark, Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable,
 };
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
+pub use reserve::EndReserve;
 pub use storage::{Disk, Storage};
 pub use stream::{BatchDigest, StreamEncoder};
 pub use ways::WriteMode;

@@ -178,7 +178,7 @@ impl RunReader {
             reader.opened = reader.files.len();
             return Ok(reader);
         };
-        let mut scan = Scan::open_at(path, start)?;
+        let mut scan = Scan::open_at(reader.folder.directory(), path, start)?;
         let found = scan.next_batch().map_err(|fault| explain(path, fault))?;
         let is_there = found.is_some_and(|good| good.number == mark.number);
         reader.opened = if is_there { file as usize + 1 } else { reader.files.len() };
@@ -208,7 +208,7 @@ impl RunReader {
             let Some(scan) = &mut self.scan else {
                 let Some(path) = self.files.get(self.opened) else { return Ok(None) };
                 self.opened += 1;
-                match Scan::open(path, self.last_batch) {
+                match Scan::open(self.folder.directory(), path, self.last_batch) {
                     Ok(scan) => self.scan = Some(scan),
                     Err(error) => self.report.unreadable.push(unreadable(path, &error)),
                 }
@@ -247,7 +247,9 @@ impl RunReader {
     /// Reads a batch a second time; `None` if it no longer exists.
     pub(super) fn read_again(&self, place: Place) -> Result<Option<RecordedBatch>, ReadError> {
         let Some(path) = self.files.get(place.file as usize) else { return Ok(None) };
-        let Ok(mut scan) = Scan::open_at(path, place.start) else { return Ok(None) };
+        let Ok(mut scan) = Scan::open_at(self.folder.directory(), path, place.start) else {
+            return Ok(None);
+        };
         match scan.next_batch() {
             Err(ScanFault::Io(_)) => Ok(None),
             Err(fault) => Err(explain(path, fault)),

@@ -6,20 +6,22 @@
 //! never changed, and a second recovery changes nothing. A crash during recovery loses nothing: the
 //! piece is on the disk before it is cut off.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::extents::copy_data;
+
+use super::directory::{Access, Directory};
 use super::folder::{
-    FolderError, RUN_FILE, RunFolder, SOURCES_FILE, SourceLine, complete_lines_bytes, sync_folder,
+    FolderError, RUN_FILE, RunFolder, SOURCES_FILE, SourceLine, complete_lines_bytes,
 };
 use super::integrity::{Held, Integrity, recorded_by};
 use super::lock::lock;
 use super::message::END_OF_STREAM;
 use super::reader::{Damage, ReadError, ReadReport, RunReader, explain};
-use super::regular::{Access, open_regular, read_regular};
 use super::scan::{Scan, ScanFault};
 
 /// The reason why a run cannot be mended.
@@ -67,6 +69,11 @@ pub struct RecoverReport {
     pub changed: bool,
 }
 
+/// The status of a run that did not end by itself (docs/exit-status.md: "finished, but look").
+const STATUS_WITHOUT_END: u8 = 7;
+const SENTENCE_WITHOUT_END: &str =
+    "the run did not end by itself: what it had received and not yet written is unknown.";
+
 /// Mends the run in `path`; see the head of this file. Reads the whole run twice.
 ///
 /// All changes are on the disk afterwards. Errors: [`RecoverError`]; the changes made until then
@@ -79,12 +86,12 @@ pub fn recover(path: &Path) -> Result<RecoverReport, RecoverError> {
     let mut last_batch = None;
     for (_, file) in folder.event_files()? {
         // An unreadable file is left unchanged; the count below names it.
-        let Ok(mut scan) = Scan::open(&file, last_batch) else { continue };
+        let Ok(mut scan) = Scan::open(folder.directory(), &file, last_batch) else { continue };
         if walk(&mut scan, &mut last_batch)? == Walked::ToTheEnd {
-            mend_file(&scan, &mut report)?;
+            mend_file(folder.directory(), &scan, &mut report)?;
         }
     }
-    report.changed |= mend_lines(&folder.path().join(SOURCES_FILE))?;
+    report.changed |= mend_lines(folder.directory())?;
     report.changed |= !report.cuts.is_empty() || !report.ended.is_empty();
     report.found = count(path)?;
     mend_run(&folder, &mut report)?;
@@ -115,47 +122,60 @@ fn count(path: &Path) -> Result<ReadReport, ReadError> {
     Ok(reader.report().clone())
 }
 
-fn mend_file(scan: &Scan, report: &mut RecoverReport) -> Result<(), FolderError> {
-    let file = open_regular(scan.path(), Access::Write)?;
-    mend_open(scan, file, report).map_err(|reason| FolderError::explain(scan.path(), reason))
-}
-
-fn mend_open(scan: &Scan, mut file: File, report: &mut RecoverReport) -> io::Result<()> {
+fn mend_file(
+    folder: &Directory,
+    scan: &Scan,
+    report: &mut RecoverReport,
+) -> Result<(), FolderError> {
     let path = scan.path();
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let mut file = folder.file(name, Access::Write)?;
+    let explain = |reason| FolderError::explain(path, reason);
     let kept_bytes = scan.good_end();
     if scan.torn_bytes() > 0 {
-        let kept_as = free_name(path);
-        file.seek(SeekFrom::Start(kept_bytes))?;
-        let mut torn = File::create_new(&kept_as)?;
-        io::copy(&mut Read::by_ref(&mut file).take(scan.torn_bytes()), &mut torn)?;
-        torn.sync_all()?;
-        path.parent().map_or(Ok(()), sync_folder)?;
-        let cut_bytes = scan.torn_bytes();
-        let file = path.to_path_buf();
-        report.cuts.push(Cut { file, kept_bytes, cut_bytes, kept_as: Some(kept_as) });
+        let torn = free_name(folder, name);
+        keep_torn(scan, &file, &folder.create(&torn)?).map_err(explain)?;
+        folder.sync().map_err(explain)?;
+        let (cut_bytes, kept_as) = (scan.torn_bytes(), Some(folder.path().join(torn)));
+        report.cuts.push(Cut { file: path.to_path_buf(), kept_bytes, cut_bytes, kept_as });
     } else if kept_bytes == 0 {
         let file = path.to_path_buf();
         report.cuts.push(Cut { file, kept_bytes, cut_bytes: 0, kept_as: None });
     }
     if kept_bytes == 0 {
-        fs::remove_file(path)?;
-        return path.parent().map_or(Ok(()), sync_folder);
+        folder.remove(name)?;
+        return folder.sync().map_err(explain);
     }
-    file.set_len(kept_bytes)?;
+    end_file(scan, &mut file).map_err(explain)?;
     if !scan.has_end() {
-        file.seek(SeekFrom::Start(kept_bytes))?;
-        file.write_all(&END_OF_STREAM)?;
         report.ended.push(path.to_path_buf());
+    }
+    Ok(())
+}
+
+/// Copies the piece behind the last good message; it has the permissions of its file.
+fn keep_torn(scan: &Scan, file: &File, torn: &File) -> io::Result<()> {
+    torn.set_permissions(file.metadata()?.permissions())?;
+    copy_data(file, scan.good_end(), scan.torn_bytes(), torn)?;
+    torn.sync_all()
+}
+
+/// Cuts a file behind its last good message, and adds the end mark if it has none.
+fn end_file(scan: &Scan, file: &mut File) -> io::Result<()> {
+    file.set_len(scan.good_end())?;
+    if !scan.has_end() {
+        file.seek(SeekFrom::Start(scan.good_end()))?;
+        file.write_all(&END_OF_STREAM)?;
     }
     file.sync_all()
 }
 
-fn free_name(path: &Path) -> PathBuf {
-    let name = |suffix: String| PathBuf::from(format!("{}{suffix}", path.display()));
-    let mut free = name(".torn".to_owned());
+fn free_name(folder: &Directory, name: &Path) -> PathBuf {
+    let with = |suffix: String| PathBuf::from(format!("{}{suffix}", name.display()));
+    let mut free = with(".torn".to_owned());
     let mut number = 2;
-    while free.exists() {
-        free = name(format!(".torn-{number}"));
+    while folder.has(&free) {
+        free = with(format!(".torn-{number}"));
         number += 1;
     }
     free
@@ -163,28 +183,30 @@ fn free_name(path: &Path) -> PathBuf {
 
 /// Completes the last line if it only lacks its end, otherwise cuts it off; returns true if it
 /// changed the file.
-fn mend_lines(path: &Path) -> Result<bool, FolderError> {
-    let bytes = match read_regular(path) {
-        // An absent file cannot be mended; the check of the run names it.
-        Err(FolderError::Missing(_) | FolderError::NotAFile { .. }) => return Ok(false),
+fn mend_lines(folder: &Directory) -> Result<bool, FolderError> {
+    let name = Path::new(SOURCES_FILE);
+    let bytes = match folder.read(name) {
+        // What is not there, or not a file, cannot be mended; the check of the run names it.
+        Err(FolderError::Missing(_) | FolderError::NotAFile { .. } | FolderError::Link(_)) => {
+            return Ok(false);
+        }
         read => read?,
     };
-    mend_last_line(path, &bytes).map_err(|reason| FolderError::explain(path, reason))
-}
-
-fn mend_last_line(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let complete = complete_lines_bytes(bytes);
+    let complete = complete_lines_bytes(&bytes);
     let last = &bytes[complete..];
     if last.is_empty() {
         return Ok(false);
     }
-    let mut file = OpenOptions::new().append(true).open(path)?;
-    if serde_json::from_slice::<SourceLine>(last).is_ok() {
-        file.write_all(b"\n")?;
-    } else {
-        file.set_len(complete as u64)?;
-    }
-    file.sync_all()?;
+    let mut file = folder.file(name, Access::Write)?;
+    let is_whole = serde_json::from_slice::<SourceLine>(last).is_ok();
+    let mut mend = || {
+        match is_whole {
+            true => file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(b"\n"))?,
+            false => file.set_len(complete as u64)?,
+        }
+        file.sync_all()
+    };
+    mend().map_err(|reason| FolderError::explain(&folder.path().join(name), reason))?;
     Ok(true)
 }
 
@@ -194,16 +216,18 @@ fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), Folder
     let mut run = match read {
         Ok(Value::Object(run)) => run,
         Ok(_) | Err(FolderError::Text { .. }) => {
-            let path = folder.path().join(RUN_FILE);
-            fs::rename(&path, path.with_extension("json.torn"))
-                .map_err(|reason| FolderError::explain(&path, reason))?;
+            let directory = folder.directory();
+            let torn = free_name(directory, Path::new(RUN_FILE));
+            directory.rename(Path::new(RUN_FILE), &torn)?;
             Map::new()
         }
         Err(FolderError::Missing(_)) => Map::new(),
         Err(error) => return Err(error),
     };
-    // A temporary file that a crash left; run.json itself is whole.
-    let _ = fs::remove_file(folder.path().join(RUN_FILE).with_extension("new"));
+    // Temporary files that a crash left; run.json itself is whole.
+    for left in ["new", "end"] {
+        let _ = folder.directory().remove(&Path::new(RUN_FILE).with_extension(left));
+    }
     let settled =
         matches!(run.get("state").and_then(Value::as_str), Some("finished" | "recovered"));
     if settled && !report.changed {
@@ -220,6 +244,10 @@ fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), Folder
     }));
     let before = run.insert("state".to_owned(), json!("recovered"));
     if let Some(state) = before.filter(|state| state != "recovered") {
+        if state == "running" {
+            run.insert("status".to_owned(), json!(STATUS_WITHOUT_END));
+            run.insert("sentence".to_owned(), json!(SENTENCE_WITHOUT_END));
+        }
         run.insert("state_before".to_owned(), state);
     }
     let found = &report.found;

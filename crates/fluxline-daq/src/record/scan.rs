@@ -5,7 +5,7 @@
 //! is either proven or not. Where the chain of lengths breaks, the walk searches for the next
 //! message that proves itself: damage in the middle costs only the batches that it hit. Bytes
 //! without a good message behind them are the torn tail. Every length is compared with the file's
-//! size before memory is allocated.
+//! size before memory is allocated. Holes of the file are passed over without being read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,9 +19,11 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::{FieldNode, Message, MessageHeader, MetadataVersion};
 
+use crate::extents::next_data;
+
+use super::directory::{Access, Directory};
 use super::folder::FolderError;
 use super::message::{CONTINUATION, END_OF_STREAM, PREFIX_BYTES, metadata_value, verified_message};
-use super::regular::{Access, open_regular};
 use super::schema::{
     BUFFERS, EVENT_NODES, KEY_BATCH, KEY_CRC, KEY_LAYOUT, LAYOUT_VERSION, NODES, event_fields,
     event_schema,
@@ -88,9 +90,15 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Opens a file; the walk ends at its present size. Batches up to `last_batch` came before.
-    pub fn open(path: &Path, last_batch: Option<u64>) -> Result<Scan, FolderError> {
-        let file = open_regular(path, Access::Read)?;
+    /// Opens a file that lies directly in a run folder; the walk ends at its present size. Batches
+    /// up to `last_batch` came before.
+    pub fn open(
+        folder: &Directory,
+        path: &Path,
+        last_batch: Option<u64>,
+    ) -> Result<Scan, FolderError> {
+        let name = path.file_name().unwrap_or_default();
+        let file = folder.file(Path::new(name), Access::Read)?;
         let metadata = file.metadata().map_err(|reason| FolderError::explain(path, reason))?;
         let size = metadata.len();
         Ok(Scan {
@@ -109,8 +117,8 @@ impl Scan {
     }
 
     /// Opens a file a second time, at a batch that was found good.
-    pub fn open_at(path: &Path, position: u64) -> Result<Scan, FolderError> {
-        let mut scan = Scan::open(path, None)?;
+    pub fn open_at(folder: &Directory, path: &Path, position: u64) -> Result<Scan, FolderError> {
+        let mut scan = Scan::open(folder, path, None)?;
         scan.position = position.min(scan.size);
         Ok(scan)
     }
@@ -218,6 +226,10 @@ impl Scan {
         let bad = |reason| {
             Found::BadBatch(Bad { bytes: bytes.clone(), batch: Some(head.number), reason })
         };
+        if next_data(&self.file, body_start)?.is_none_or(|data| data >= end) && head.body_bytes > 0
+        {
+            return Ok(bad("the batch is a hole of the file"));
+        }
         let mut body = MutableBuffer::from_len_zeroed(head.body_bytes as usize);
         self.file.read_exact_at(body.as_slice_mut(), body_start)?;
         if crc_fast::crc32_iscsi(body.as_slice()) != head.crc && !cfg!(fuzzing) {
@@ -238,7 +250,8 @@ impl Scan {
     fn search(&mut self) -> Result<(), ScanFault> {
         let broken = self.position;
         let mut window_start = (broken + 1).next_multiple_of(STEP as u64);
-        while window_start < self.size {
+        while let Some(data) = next_data(&self.file, window_start)?.filter(|at| *at < self.size) {
+            window_start = data - data % STEP as u64;
             let bytes = (self.size - window_start).min(WINDOW_BYTES as u64) as usize;
             let mut window = vec![0; bytes];
             self.file.read_exact_at(&mut window, window_start)?;

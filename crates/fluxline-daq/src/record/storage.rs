@@ -9,7 +9,6 @@ use std::path::Path;
 use fluxline_core::Moment;
 
 use super::file::{MessageFile, Stage};
-use super::folder;
 use super::ways::{Ways, WriteMode};
 
 /// The files of a run as its recorder writes them: one event file at a time, and lines.
@@ -127,6 +126,6 @@ impl Storage for Disk {
     }
 
     fn sync_folder(&mut self, path: &Path) -> io::Result<()> {
-        folder::sync_folder(path)
+        File::open(path)?.sync_all()
     }
 }

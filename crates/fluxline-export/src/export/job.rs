@@ -1,7 +1,6 @@
 //! An export in steps, for callers that show progress or encode on several threads.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use super::{Existing, ExportConfig, ExportError, ExportReport, ExportedTable};
 use crate::typed::plan::{EVENTS, PACKETS, TablePlan};
 use crate::typed::selection::RowFilter;
 use crate::typed::{TableKind, TypedRun};
+use fluxline_daq::record::Directory;
 use fluxline_daq::record::folder::{FolderError, RunFolder};
 use fluxline_daq::record::integrity::{Integrity, RunEnd};
 use fluxline_daq::record::join::JoinedReader;
@@ -26,6 +26,7 @@ const GROUP_BYTES: u64 = 64 << 20;
 /// order of [`ExportJob::next_group`].
 pub struct ExportJob {
     config: ExportConfig,
+    folder: Directory,
     run: TypedRun,
     reader: JoinedReader,
     plans: Vec<Arc<TablePlan>>,
@@ -73,12 +74,12 @@ impl ExportJob {
         let run_bytes = event_bytes(&folder)?;
         let identity = identity(&folder, config)?;
         let reader = JoinedReader::open(run, config.join)?;
-        fs::create_dir_all(&config.folder)
-            .map_err(|reason| FolderError::explain(&config.folder, reason))?;
+        let out = folder.directory().make_named(&config.folder)?;
         let tables = schemas(plans.iter().map(Arc::as_ref));
         let journal = Journal { export: identity, tables, ..Journal::default() };
         let mut job = ExportJob {
             config: config.clone(),
+            folder: out,
             run: typed,
             reader,
             plans,
@@ -102,7 +103,7 @@ impl ExportJob {
 
     /// Takes over the complete parts of an interrupted export, or makes sure that there are none.
     fn continue_or_begin(&mut self) -> Result<(), ExportError> {
-        let before = Journal::read(&self.config.folder);
+        let before = Journal::read(&self.folder);
         let before = before.filter(|before| before.export == self.journal.export);
         match (before, self.config.existing) {
             (Some(before), Existing::Refuse) if !before.complete && self.has_all_files(&before) => {
@@ -112,19 +113,20 @@ impl ExportJob {
             (_, Existing::Refuse) => self.refuse_existing()?,
             (_, Existing::Replace) => {}
         }
-        self.journal.write(&self.config.folder)
+        self.journal.write(&self.folder)
     }
 
     fn has_all_files(&self, journal: &Journal) -> bool {
         let files = journal.parts.iter().flat_map(|part| part.tables.values());
-        files.into_iter().all(|table| self.config.folder.join(&table.file).is_file())
+        files.into_iter().all(|table| self.folder.file_bytes(&table.file).is_some())
     }
 
     fn refuse_existing(&self) -> Result<(), ExportError> {
-        let mut files: Vec<PathBuf> = self.plans.iter().map(|plan| self.file(plan, 0)).collect();
-        files.push(self.config.folder.join(JOURNAL_FILE));
-        match files.into_iter().find(|file| file.exists()) {
-            Some(file) => Err(ExportError::Exists(file)),
+        let mut files: Vec<PathBuf> =
+            self.plans.iter().map(|plan| self.file_name(plan, 0)).collect();
+        files.push(PathBuf::from(JOURNAL_FILE));
+        match files.into_iter().find(|file| self.folder.has(file)) {
+            Some(file) => Err(ExportError::Exists(self.folder.path().join(file))),
             None => Ok(()),
         }
     }
@@ -223,15 +225,10 @@ impl ExportJob {
     }
 
     fn create(&self, plan: &TablePlan, part: u64) -> Result<TableFile, ExportError> {
-        let file = self.file(plan, part);
-        if let Some(parent) = file.parent() {
-            fs::create_dir_all(parent).map_err(|reason| FolderError::explain(parent, reason))?;
-        }
-        TableFile::create(self.config.format, file, plan.schema())
-    }
-
-    fn file(&self, plan: &TablePlan, part: u64) -> PathBuf {
-        self.config.folder.join(self.file_name(plan, part))
+        let file = self.file_name(plan, part);
+        let folder = self.folder.make(file.parent().unwrap_or(Path::new("")))?;
+        let name = Path::new(file.file_name().unwrap_or_default());
+        TableFile::create(self.config.format, &folder, name, plan.schema())
     }
 
     fn file_name(&self, plan: &TablePlan, part: u64) -> PathBuf {
@@ -255,7 +252,7 @@ impl ExportJob {
             part.tables.insert(plan.name.clone(), table);
         }
         self.journal.parts.push(part);
-        self.journal.write(&self.config.folder)
+        self.journal.write(&self.folder)
     }
 
     /// Completes the export.
@@ -265,7 +262,7 @@ impl ExportJob {
         }
         self.close_part()?;
         self.journal.complete = true;
-        self.journal.write(&self.config.folder)?;
+        self.journal.write(&self.folder)?;
         let found = self.reader.report().clone();
         let integrity = match self.ended_early {
             true => Integrity::default(),
@@ -287,7 +284,7 @@ impl ExportJob {
             let mut table = ExportedTable { name: plan.name.clone(), ..ExportedTable::default() };
             for part in self.journal.parts.iter().filter_map(|part| part.tables.get(&plan.name)) {
                 if table.parts == 0 {
-                    table.file = self.config.folder.join(&part.file);
+                    table.file = self.folder.path().join(&part.file);
                     table.left_out.clone_from(&part.left_out);
                 }
                 table.parts += 1;
@@ -342,6 +339,5 @@ impl ExportJob {
 
 /// Returns the size of a run's event files.
 fn event_bytes(folder: &RunFolder) -> Result<u64, FolderError> {
-    let files = folder.event_files()?;
-    Ok(files.iter().filter_map(|(_, path)| fs::metadata(path).ok()).map(|its| its.len()).sum())
+    Ok(folder.event_sizes()?.iter().map(|(_, bytes)| bytes).sum())
 }

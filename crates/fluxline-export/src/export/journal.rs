@@ -3,16 +3,17 @@
 //! It also keeps the schemas with their metadata for formats whose files cannot: CSV and NumPy.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::encode::DecodeCounts;
+use super::part::PartFile;
 use super::{ExportConfig, ExportError};
 use crate::typed::plan::TablePlan;
-use fluxline_daq::record::folder::{FolderError, RunFolder};
+use fluxline_daq::record::{Directory, FolderError, RunFolder};
 
 /// The file's name in the folder of an export.
 pub(super) const JOURNAL_FILE: &str = "export.json";
@@ -51,12 +52,8 @@ pub(super) struct PartTable {
 
 /// Returns everything that two exports must share for one to continue the other.
 pub(super) fn identity(folder: &RunFolder, config: &ExportConfig) -> Result<Value, FolderError> {
-    let mut files = serde_json::Map::new();
-    for (_, path) in folder.event_files()? {
-        let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.insert(name, bytes.into());
-    }
+    let sizes = folder.event_sizes()?.into_iter();
+    let files: serde_json::Map<_, _> = sizes.map(|(name, size)| (name, size.into())).collect();
     let selection = &config.selection;
     Ok(json!({
         "fluxline": env!("CARGO_PKG_VERSION"),
@@ -77,18 +74,19 @@ pub(super) fn identity(folder: &RunFolder, config: &ExportConfig) -> Result<Valu
 
 impl Journal {
     /// Reads the state of the export in `folder`; `None` without a readable one.
-    pub fn read(folder: &Path) -> Option<Journal> {
-        serde_json::from_slice(&fs::read(folder.join(JOURNAL_FILE)).ok()?).ok()
+    pub fn read(folder: &Directory) -> Option<Journal> {
+        serde_json::from_slice(&folder.read(Path::new(JOURNAL_FILE)).ok()?).ok()
     }
 
     /// Replaces the file as a whole.
-    pub fn write(&self, folder: &Path) -> Result<(), ExportError> {
-        let file = folder.join(JOURNAL_FILE);
-        let next = folder.join("export.json.part");
+    pub fn write(&self, folder: &Directory) -> Result<(), ExportError> {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
-        let written = fs::write(&next, text).and_then(|()| fs::rename(&next, &file));
-        Ok(written.map_err(|reason| FolderError::explain(&file, reason))?)
+        let (part, mut file) = PartFile::create(folder, Path::new(JOURNAL_FILE))?;
+        let written = file.write_all(text.as_bytes());
+        let path = folder.path().join(JOURNAL_FILE);
+        written.map_err(|reason| FolderError::explain(&path, reason))?;
+        Ok(part.finish(&file)?)
     }
 }
 

@@ -14,6 +14,7 @@ mod journal;
 mod layout;
 mod npy;
 mod parquet;
+mod part;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
+use fluxline_daq::record::Directory;
+
 use arrays::ArraysWriter;
 use rows::RowsWriter;
 
@@ -33,9 +35,9 @@ struct ColumnArrays {
 }
 
 impl NpyWriter {
-    /// Begins the arrays of the table whose structured array is `file`.
-    pub fn create(file: &Path, schema: SchemaRef) -> io::Result<NpyWriter> {
-        let rows = RowsWriter::create(file, &schema)?;
+    /// Begins the arrays of the table whose structured array is `file` in a folder.
+    pub fn create(folder: &Directory, file: &Path, schema: SchemaRef) -> io::Result<NpyWriter> {
+        let rows = RowsWriter::create(folder, file, &schema)?;
         let (mut arrays, mut left_out) = (Vec::new(), Vec::new());
         for (index, field) in schema.fields().iter().enumerate() {
             if rows.has(index) {
@@ -43,7 +45,8 @@ impl NpyWriter {
             }
             match field.data_type() {
                 DataType::List(_) | DataType::FixedSizeList(_, _) | DataType::Binary => {
-                    let writer = ArraysWriter::create(&beside(file, field.name()), field)?;
+                    let name = beside(file, field.name());
+                    let writer = ArraysWriter::create(folder, &name, field)?;
                     arrays.push(ColumnArrays { index, writer });
                 }
                 _ => left_out.push(field.name().clone()),

@@ -1,7 +1,7 @@
 //! One file of a table, in any of the formats.
 
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,19 @@ use arrow_schema::SchemaRef;
 use super::csv;
 use super::encode::{Encoded, EncodedTable};
 use super::npy::NpyWriter;
+use super::part::PartFile;
 use super::{ExportError, ExportFormat, parquet};
-use fluxline_daq::record::folder::FolderError;
+use fluxline_daq::record::Directory;
 
 /// Bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file that is being written.
 pub(super) struct TableFile {
+    /// Its path, for messages.
     file: PathBuf,
-    part: PathBuf,
+    /// Its name until it is complete; arrays of NumPy have names of their own.
+    part: Option<PartFile>,
     rows: u64,
     sink: Sink,
 }
@@ -41,15 +44,18 @@ enum Sink {
 }
 
 impl TableFile {
-    /// Begins a file; an empty one is complete too.
+    /// Begins a file in a folder; an empty one is complete too.
     pub fn create(
         format: ExportFormat,
-        file: PathBuf,
+        folder: &Directory,
+        name: &Path,
         schema: SchemaRef,
     ) -> Result<TableFile, ExportError> {
-        let part = part_name(&file);
-        let open = || -> Result<BufWriter<File>, ExportError> {
-            let opened = File::create(&part).map_err(|why| FolderError::explain(&part, why))?;
+        let file = folder.path().join(name);
+        let mut part = None;
+        let mut open = || -> Result<BufWriter<File>, ExportError> {
+            let (its_part, opened) = PartFile::create(folder, name)?;
+            part = Some(its_part);
             Ok(BufWriter::with_capacity(BUFFER_BYTES, opened))
         };
         let fault = |error: &dyn Display| table_fault(&file, error);
@@ -68,7 +74,8 @@ impl TableFile {
                 Sink::Csv(writer)
             }
             ExportFormat::Npy => {
-                Sink::Npy(NpyWriter::create(&file, Arc::clone(&schema)).map_err(|e| fault(&e))?)
+                let made = NpyWriter::create(folder, name, Arc::clone(&schema));
+                Sink::Npy(made.map_err(|e| fault(&e))?)
             }
         };
         Ok(TableFile { file, part, rows: 0, sink })
@@ -118,20 +125,12 @@ impl TableFile {
                 return Ok(FinishedFile { rows, left_out });
             }
         };
-        finished
+        let opened = finished
             .and_then(|writer| writer.into_inner().map_err(io::IntoInnerError::into_error))
-            .and_then(|opened| opened.sync_all())
             .map_err(|error| table_fault(&file, &error))?;
-        fs::rename(&part, &file).map_err(|reason| FolderError::explain(&file, reason))?;
+        part.map_or(Ok(()), |part| part.finish(&opened))?;
         Ok(FinishedFile { rows, left_out: Vec::new() })
     }
-}
-
-/// Returns the name of a file that is not complete.
-pub(super) fn part_name(file: &Path) -> PathBuf {
-    let mut name = file.file_name().unwrap_or_default().to_os_string();
-    name.push(".part");
-    file.with_file_name(name)
 }
 
 fn table_fault(file: &Path, error: &dyn Display) -> ExportError {

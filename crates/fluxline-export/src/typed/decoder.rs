@@ -112,7 +112,7 @@ impl TableDecoder {
 
     /// Returns true unless the payload has another number of records than every packet should.
     fn has_all(&self, packet: &Packet<'_>, about: &PacketType) -> bool {
-        let stride = about.records.as_ref().and_then(|records| records.bytes.constant());
+        let stride = about.records.as_ref().and_then(|records| records.bytes.as_ref()?.constant());
         match (self.plan.records_per_packet, stride) {
             (Some(count), Some(stride)) => packet.payload.len() / (stride as usize).max(1) == count,
             _ => true,

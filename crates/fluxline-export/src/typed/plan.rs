@@ -335,7 +335,9 @@ impl<'a> Planner<'a> {
             .variants
             .iter()
             .filter_map(|packet| packet.records.as_ref())
-            .filter(|records| records.bytes.constant().is_some())
+            .filter(|records| {
+                records.bytes.as_ref().is_some_and(|bytes| bytes.constant().is_some())
+            })
             .map(|records| &records.layout)
             .collect();
         let columns = merged(&layouts);
@@ -508,7 +510,7 @@ fn in_list(column: PlannedColumn, length: Option<usize>) -> PlannedColumn {
 /// Returns the number of records in every packet of a type, where its description fixes it.
 fn fixed_records(packet: &PacketType) -> Option<usize> {
     let records = packet.records.as_ref()?;
-    let stride = records.bytes.constant().filter(|&bytes| bytes > 0)?;
+    let stride = records.bytes.as_ref()?.constant().filter(|&bytes| bytes > 0)?;
     if stride < u64::from(records.layout.min_bytes) {
         return None;
     }

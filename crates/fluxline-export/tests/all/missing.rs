@@ -171,7 +171,7 @@ fn named_pipe_directory_or_dead_link_as_events_file_is_refused_at_once() {
     let directory = || fs::create_dir(&file).unwrap();
     let others: [(&dyn Fn(), &str); 3] = [
         (&mkfifo, "is a named pipe"),
-        (&link, "is a link to a file that does not exist"),
+        (&link, "is a symbolic link"),
         (&directory, "is a directory"),
     ];
     for (make, what) in others {

@@ -1,3 +1,4 @@
 //! Tests of every surface that takes bytes of strangers.
 
 mod corpus;
+mod strangers;

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
+use fluxline_cluster::{PartitionBuilder, Unresumed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::BuilderConfig;
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
-use super::partition::PartitionBuilder;
 pub use super::refused::{Refused, VERSION};
 
 /// The first bytes of a checkpoint.
@@ -40,22 +40,23 @@ fn digest(nodes: usize, config: &BuilderConfig) -> u64 {
     crc_fast::crc64_nvme(&bytes)
 }
 
-impl PartitionBuilder {
-    /// Returns the whole state; `None` when it is longer than [`CHECKPOINT_BYTES_MAX`].
+impl Checkpoint {
+    /// Returns the whole state of a builder; `None` when it is longer than
+    /// [`CHECKPOINT_BYTES_MAX`].
     #[must_use]
-    pub fn save(&self) -> Option<Checkpoint> {
-        let (batch, offset) = (self.next_batch(), self.needed_offset());
+    pub fn of(builder: &PartitionBuilder) -> Option<Checkpoint> {
+        let (batch, offset) = (builder.next_batch(), builder.needed_offset());
         let mut head = Vec::with_capacity(HEAD_BYTES);
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&VERSION.to_le_bytes());
-        head.extend_from_slice(&self.run().to_le_bytes());
+        head.extend_from_slice(&builder.run().to_le_bytes());
         head.extend_from_slice(
-            &digest(self.nodes_expected(), self.builder().config()).to_le_bytes(),
+            &digest(builder.nodes_expected(), builder.builder().config()).to_le_bytes(),
         );
         head.extend_from_slice(&batch.to_le_bytes());
         head.extend_from_slice(&offset.to_le_bytes());
-        head.extend_from_slice(&self.now().as_ns().to_le_bytes());
-        let mut bytes = to_bytes(self, head)?;
+        head.extend_from_slice(&builder.now().as_ns().to_le_bytes());
+        let mut bytes = to_bytes(builder, head)?;
         let crc = crc_fast::crc32_iscsi(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         let fits = bytes.len() <= CHECKPOINT_BYTES_MAX;
@@ -80,7 +81,7 @@ impl PartitionBuilder {
             return Err(Refused::Run(head.run));
         }
         if head.digest != digest(nodes, config) {
-            return Err(Refused::Experiment);
+            return Err(Unresumed::Experiment.into());
         }
         let state = &bytes[HEAD_BYTES..bytes.len() - CRC_BYTES];
         let (builder, rest): (PartitionBuilder, &[u8]) =
@@ -90,7 +91,7 @@ impl PartitionBuilder {
         if !is_its || !rest.is_empty() {
             return Err(Refused::Damaged);
         }
-        builder.resume(nodes, config)
+        Ok(builder.resume(nodes, config)?)
     }
 }
 

@@ -12,9 +12,9 @@ use fluxline_core::Moment;
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, SyncPolicy};
 use serde_json::{Value, json};
 
-use super::partition::{BuiltSource, OutputBatch};
 use super::sink::line_of;
 use super::worker::Output;
+use fluxline_cluster::{BuiltSource, OutputBatch};
 
 /// Writes the batches of a builder into run folders.
 pub struct RunFolders {

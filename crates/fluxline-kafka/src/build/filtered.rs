@@ -1,14 +1,14 @@
 //! The filter of one partition, between its builder and its batches.
 //!
 //! The decisions follow from the events alone, so a builder that takes over decides the same. The
-//! filter itself is made anew by each process ([`EventFilter`]); its results, and the rejected
-//! events that late fragments follow, are a part of the builder's saved state ([`Filtered`]).
+//! filter itself is made anew by each process ([`EventFilter`]); its results are a part of
+//! the builder's saved state ([`Filtered`]).
 
+use fluxline_cluster::{BuiltSource, ChooseEvents, Filtered};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::FilterCounters;
 use fluxline_run::RunSource;
-use fluxline_run::filter::{FilterLog, FilterPlan, FilterStage, RejectedEvents};
-use serde::{Deserialize, Serialize};
+use fluxline_run::filter::{FilterLog, FilterPlan, FilterStage};
 
 /// Decides on the events of one partition; without a plan, every event is kept and nothing is
 /// counted.
@@ -27,52 +27,22 @@ impl EventFilter {
         EventFilter { stage: plan.stage(), ..EventFilter::default() }
     }
 
-    /// Returns the number of sources that it knows.
-    pub(super) fn known(&self) -> usize {
-        self.known
-    }
-
-    /// Removes and marks events of a batch. `sources` are those behind the known ones.
-    pub(super) fn apply(
-        &mut self,
-        sources: impl Iterator<Item = RunSource>,
-        batch: &mut EventBatch,
-        filtered: &mut Filtered,
-    ) {
-        for source in sources {
-            self.stage.add_source(&source);
-            self.known += 1;
-        }
-        let Filtered { rejected, counters, packets } = filtered;
-        let mut log = Log { counters, packets, notes: &mut self.notes };
-        self.stage.apply(batch, rejected, &mut log);
-    }
-
     /// Returns the sentences about failures since the last call.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 }
 
-/// The results of the filter of a partition.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filtered {
-    rejected: RejectedEvents,
-    counters: FilterCounters,
-    packets: u64,
-}
-
-impl Filtered {
-    /// Returns the events by decision.
-    #[must_use]
-    pub fn counters(&self) -> &FilterCounters {
-        &self.counters
-    }
-
-    /// Returns the packets of rejected events and of their late fragments.
-    #[must_use]
-    pub fn packets(&self) -> u64 {
-        self.packets
+impl ChooseEvents for EventFilter {
+    fn apply(&mut self, sources: &[BuiltSource], batch: &mut EventBatch, filtered: &mut Filtered) {
+        for BuiltSource { number, input, label, .. } in sources.iter().skip(self.known) {
+            let (number, input, label) = (*number, *input, label.clone());
+            self.stage.add_source(&RunSource { number, input, label });
+        }
+        self.known = sources.len();
+        let Filtered { rejected, counters, packets } = filtered;
+        let mut log = Log { counters, packets, notes: &mut self.notes };
+        self.stage.apply(batch, rejected, &mut log);
     }
 }
 

@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fluxline_cluster::ReadoutNode;
+
 use super::checkpoint::Checkpoint;
 use super::sink_sums::SinkSums;
 use crate::changed::PartitionsChanged;
@@ -199,6 +201,13 @@ pub trait Log {
 
     /// Returns all committed batches of the run in a partition, in order.
     fn commits(&mut self, partition: u32) -> Result<Vec<Commit>, LogError>;
+}
+
+/// Hands the waiting records of a readout node to the log, in order.
+///
+/// Errors: the log's; the record and those behind it wait. Call it again.
+pub fn hand_over(node: &mut ReadoutNode, log: &mut impl Log) -> Result<(), LogError> {
+    node.hand_over(|partition, bytes| log.append(partition, bytes))
 }
 
 /// A log in memory, which several nodes and builders of a test share.

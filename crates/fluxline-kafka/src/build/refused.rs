@@ -1,9 +1,9 @@
 //! The reasons why a checkpoint is not used.
 
-use fluxline_daq::builder::Unfit;
+use fluxline_cluster::Unresumed;
 
 /// Version of the state's layout. Raise it when a saved type changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The reason why a builder does not go on from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,13 +20,7 @@ pub enum Refused {
     /// It was saved before the beginning of the run.
     #[error("an earlier run with the same number wrote it")]
     Earlier,
-    /// The experiment is another one.
-    #[error("the experiment has other [events] or another number of readout nodes")]
-    Experiment,
-    /// The state contradicts itself.
-    #[error("{0}")]
-    State(#[from] Unfit),
-    /// The numbers of sources or nodes contradict each other.
-    #[error("its sources contradict each other")]
-    Sources,
+    /// The experiment is another one, or the state contradicts itself.
+    #[error(transparent)]
+    State(#[from] Unresumed),
 }

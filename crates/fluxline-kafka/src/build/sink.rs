@@ -8,12 +8,12 @@ use fluxline_daq::experiment::{KafkaSink, SinkSchema};
 use fluxline_daq::record::SourceLine;
 
 use super::log::{EventRecord, RecordTopic};
-use super::partition::{BuiltSource, OutputBatch};
 use super::sink_sums::SinkSums;
 use crate::cut::{Cut, Cutter};
 use crate::ess::Formats;
 use crate::identity::RecordId;
 use crate::pieces::Pieces;
+use fluxline_cluster::{BuiltSource, OutputBatch};
 
 /// The run whose events are sent.
 #[derive(Clone, Debug, Default)]

@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use super::files::RunFolders;
 use super::log::{EventRecord, RecordTopic};
-use super::partition::{BuiltSource, OutputBatch};
 use super::sink::{SinkOutput, line_of};
 use super::worker::{Output, Published};
 use crate::cut::ContentType;
 use crate::identity::number;
 use crate::pieces::Pieces;
+use fluxline_cluster::{BuiltSource, OutputBatch};
 
 /// The identity of a record in the topic of events; it is the record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

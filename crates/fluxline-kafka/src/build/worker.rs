@@ -16,13 +16,13 @@ use fluxline_daq::record::BatchDigest;
 
 use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
 use super::commit_group::CommitGroup;
-use super::entry::{RecordHead, RecordWriter};
 use super::filtered::EventFilter;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
-use super::partition::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
 use super::refused::Refused;
 use super::sink_sums::SinkSums;
 use crate::changed::PartitionsChanged;
+use fluxline_cluster::entry::{RecordHead, RecordWriter};
+use fluxline_cluster::{Advance, BuiltSource, OutputBatch, PartitionBuilder};
 
 /// The place that batches are written to.
 pub trait Output {
@@ -231,7 +231,7 @@ impl Worker {
     /// offset `beginning`.
     fn resume(&mut self, plan: &RunPlan, beginning: u64, checkpoints: &[Checkpoint]) -> bool {
         let restore = |bytes: &[u8]| {
-            let builder = PartitionBuilder::restore(plan.run, plan.nodes, &plan.builder, bytes)?;
+            let builder = Checkpoint::restore(plan.run, plan.nodes, &plan.builder, bytes)?;
             // Without the control topic, runs are numbered from 1 again.
             let is_its = builder.next_offset() > beginning;
             is_its.then_some(builder).ok_or(Refused::Earlier)
@@ -370,7 +370,7 @@ impl Worker {
         }
         // The batches before a checkpoint are not made again.
         self.commit(log, output)?;
-        let Some(checkpoint) = self.builder.save() else {
+        let Some(checkpoint) = Checkpoint::of(&self.builder) else {
             self.since = SinceCheckpoint::begin(CHECKPOINT_BYTES_MAX, mark);
             let partition = self.claim.partition;
             let note = format!(

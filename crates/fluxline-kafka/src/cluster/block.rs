@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::CLOCK_MS_MAX;
 
-pub use crate::build::edge::{Delivery, ENTRIES_MAX, Taken};
+pub use fluxline_cluster::{Delivery, ENTRIES_MAX, Taken};
 
 /// The version of the layout.
 pub const BLOCK_VERSION: u32 = 1;
@@ -249,6 +249,9 @@ fluxline_core::counters! {
         frames_unusable [Sum "frame"]
             "Frames of a capture or records of a file that are cut, damaged or lack fragments"
             => "Capture whole frames: `tcpdump -s 0`.";
+        check_sum_wrong [Sum "datagram"]
+            "Datagrams of a capture whose UDP check sum is wrong; dropped"
+            => "If the sender writes wrong sums: `check-sums = false`.";
         lost [Sum "packet"] "Packets missing before this node, by the packet counters"
             => "Run `fluxline doctor` on the node's host.";
     }

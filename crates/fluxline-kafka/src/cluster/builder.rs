@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::experiment::ClusterOutput;
-use fluxline_run::{builder_config, source_lines};
+use fluxline_run::{builder_config, check_memory, source_lines};
 
 use super::block::{BuilderBlock, NodeBlock, NodeState, PartitionBlock};
 use super::control::RunRecord;
@@ -230,6 +230,7 @@ fn folder_of(session: &Session, run: &RunRecord) -> Result<Option<PathBuf>, Node
 
 fn task_of(session: &Session, run: &RunRecord, folder: Option<PathBuf>) -> Result<Task, NodeError> {
     let experiment = &session.experiment;
+    check_memory(experiment)?;
     let plan = RunPlan {
         run: run.number(),
         name: experiment.name.clone(),

@@ -10,11 +10,12 @@ use super::record::ControlRecord;
 use super::session::begin_of;
 use super::topics;
 use crate::ClusterAddress;
-use crate::build::entry::RecordWriter;
 use crate::build::kafka::KafkaLog;
-use crate::build::{Log, LogError, RecordHead};
+use crate::build::{Log, LogError};
 use crate::client::TopicError;
 use crate::settings::Settings;
+use fluxline_cluster::RecordHead;
+use fluxline_cluster::entry::RecordWriter;
 
 /// Time for the brokers to take the end records of a node.
 const TAKEN_WITHIN: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use super::block::{
     GIVEN_UP_MAX, LABEL_BYTES_MAX, PartitionBlock, PartitionCounters, ReadoutBlock,
     ReadoutCounters, SOURCES_LISTED_MAX, SourceBlock,
 };
-use crate::build::{PartitionBuilder, ReadoutNode};
+use fluxline_cluster::{PartitionBuilder, ReadoutNode};
 
 impl ReadoutBlock {
     /// Returns the counts of a readout node that gets its datagrams directly. Nodes with rings
@@ -57,6 +57,7 @@ impl ReadoutBlock {
         counters.truncated = inputs.truncated;
         counters.socket_dropped = inputs.socket_dropped;
         counters.frames_unusable = inputs.frames_unusable;
+        counters.check_sum_wrong = inputs.check_sum_wrong;
         self.remote = remote;
     }
 }
@@ -87,7 +88,7 @@ impl PartitionBlock {
     pub fn of(partition: u32, builder: &PartitionBuilder) -> PartitionBlock {
         let (counts, batches) = (builder.counts(), builder.in_batches());
         let events = builder.builder().counters();
-        let filter = builder.filtered().counters();
+        let filter = &builder.filtered().counters;
         let mut places = SourceCounters::default();
         builder.builder().source_counters().iter().for_each(|source| places.merge(source));
         PartitionBlock {
@@ -115,7 +116,7 @@ impl PartitionBlock {
                 inconsistent: places.inconsistent,
                 in_open: builder.builder().packets_open(),
                 in_closed: builder.builder().packets_closed(),
-                filtered: builder.filtered().packets(),
+                filtered: builder.filtered().packets,
                 not_recorded: builder.counted_only(),
                 in_batches: batches.packets,
                 batches: batches.batches,

@@ -14,11 +14,12 @@ use super::block::PartitionBlock;
 use super::sink_task::{Marks, SinkTask};
 use crate::build::kafka::KafkaLog;
 use crate::build::{
-    AmendedSource, EventFilter, LogError, Outputs, Rounds, RunFolders, RunPlan, Step, TopicConfig,
-    TopicOutput, WorkError, Worker,
+    EventFilter, LogError, Outputs, Rounds, RunFolders, RunPlan, Step, TopicConfig, TopicOutput,
+    WorkError, Worker,
 };
 use crate::client::TopicError;
 use crate::settings::Settings;
+use fluxline_cluster::AmendedSource;
 
 /// Everything that the builders of all partitions share.
 #[derive(Clone)]

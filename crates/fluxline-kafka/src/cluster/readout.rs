@@ -16,8 +16,9 @@ use super::session::{NodeError, NodeSetup, Session};
 use super::taker::{NodeTaker, SharedState, TakerState};
 use crate::build::deliveries::Refusal;
 use crate::build::kafka::KafkaLog;
-use crate::build::{Log, LogError, NodeConfig, ReadoutNode};
+use crate::build::{Log, LogError};
 use crate::changed::PartitionsChanged;
+use fluxline_cluster::{NodeConfig, ReadoutNode};
 
 /// Size at which a record is sent \[byte\].
 const RECORD_BYTES: usize = 512 << 10;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::block::Role;
-use crate::build::{AMENDED_MAX, AmendedSource};
+use fluxline_cluster::{AMENDED_MAX, AmendedSource};
 
 /// The version of the layout.
 pub const CONTROL_VERSION: u32 = 1;

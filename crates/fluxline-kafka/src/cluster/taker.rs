@@ -11,9 +11,10 @@ use fluxline_run::PacketTaker;
 
 use super::block::ReadoutBlock;
 use super::steady::SteadyClock;
-use crate::build::ReadoutNode;
 use crate::build::deliveries::Refusal;
 use crate::build::kafka::KafkaLog;
+use crate::build::log::hand_over;
+use fluxline_cluster::ReadoutNode;
 
 /// Time between two publications of counts.
 const PUBLISH_EVERY: Span = Span::from_ms(250);
@@ -112,7 +113,7 @@ impl NodeTaker {
     /// Hands waiting records over, as far as the log takes them.
     pub fn hand_over(&mut self) -> bool {
         // A log that is full or away takes the records later.
-        let _ = self.node.hand_over(&mut self.log);
+        let _ = hand_over(&mut self.node, &mut self.log);
         self.node.is_handed_over()
     }
 

@@ -116,8 +116,12 @@ impl ClusterLedger {
     /// Returns the reasons to look at the inputs and sources, as for a run on one machine.
     fn source_reasons(&self) -> Vec<String> {
         let Sources { remote, faults, require, .. } = &self.sources;
-        let frames_unusable = self.readout_totals().frames_unusable;
-        let counters = InputCounters { frames_unusable, ..InputCounters::default() };
+        let totals = self.readout_totals();
+        let counters = InputCounters {
+            frames_unusable: totals.frames_unusable,
+            check_sum_wrong: totals.check_sum_wrong,
+            ..InputCounters::default()
+        };
         let input = InputEntry { counters, remote: remote.clone(), ..InputEntry::default() };
         let ledger = Ledger { inputs: vec![input], ..Ledger::default() };
         let mut reasons = link_reasons(&ledger, &self.accept, faults);

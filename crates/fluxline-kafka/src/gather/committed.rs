@@ -8,8 +8,8 @@ use rdkafka::error::KafkaError;
 use serde_json::{Value, json};
 
 use super::{GatherError, RunCommits};
+use crate::build::LogError;
 use crate::build::commits::{CommitList, read_commit};
-use crate::build::{AmendedSource, LogError};
 use crate::client::{TopicError, check_topic, config, text_of, wrong_settings};
 use crate::cluster::control::{ControlState, RunRecord};
 use crate::cluster::control_log::ControlLog;
@@ -18,6 +18,7 @@ use crate::cluster::{ClusterLedger, ClusterVerdict, LedgerReader, PartitionCount
 use crate::identity::cluster_run_id;
 use crate::reading::PartitionReader;
 use crate::settings::Settings;
+use fluxline_cluster::AmendedSource;
 
 /// Time for the newest blocks of a run's nodes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -21,7 +21,8 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{BatchDigest, SourceLine};
 use serde_json::Value;
 
-use crate::build::{AmendedSource, Commit};
+use crate::build::Commit;
+use fluxline_cluster::AmendedSource;
 use target::Target;
 
 pub use folders::gather;

@@ -10,7 +10,8 @@ use fluxline_daq::record::{FolderError, Recorder, RecorderConfig, RunFolder, Sou
 use serde_json::{Value, json};
 
 use super::{About, GatherError, Gathered, RunCommits};
-use crate::build::{AmendedSource, SinkSums};
+use crate::build::SinkSums;
+use fluxline_cluster::AmendedSource;
 
 /// The run that batches are gathered into.
 pub(crate) struct Target {
@@ -164,7 +165,7 @@ impl Target {
     fn amendments(&self, commits: &RunCommits) -> Vec<Amendment> {
         let number = |its: &AmendedSource| {
             let source = *self.numbers.get(&(its.node.into(), its.label.clone()))?;
-            Some(Amendment { source, after: its.after, before: its.before })
+            Some(Amendment { source, after: its.after, before: its.before, lost: its.lost })
         };
         commits.amended.iter().filter_map(number).collect()
     }

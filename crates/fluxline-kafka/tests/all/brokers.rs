@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use fluxline_cluster::ReadoutNode;
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::BuilderConfig;
@@ -11,7 +12,8 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::experiment::Cluster;
 use fluxline_kafka::TopicError;
 use fluxline_kafka::build::kafka::KafkaLog;
-use fluxline_kafka::build::{CheckpointPolicy, Log, LogError, ReadoutNode, RunPlan, Step, Worker};
+use fluxline_kafka::build::log::hand_over;
+use fluxline_kafka::build::{CheckpointPolicy, Log, LogError, RunPlan, Step, Worker};
 use fluxline_kafka::cluster::topics;
 use fluxline_kafka::settings::Settings;
 use fluxline_kafka::ship::{ShipError, ship};
@@ -28,7 +30,7 @@ const WITHIN: Duration = Duration::from_secs(240);
 /// Hands all records over; the client takes more of them when the broker has the ones before.
 fn hand_over_all(node: &mut ReadoutNode, log: &mut KafkaLog) {
     let began = Instant::now();
-    while let Err(error) = node.hand_over(log) {
+    while let Err(error) = hand_over(node, log) {
         assert!(began.elapsed() < WITHIN, "{error}");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeSet;
 
+use fluxline_cluster::entry::read_record;
+use fluxline_cluster::{PartitionBuilder, ReadoutNode};
 use fluxline_core::Moment;
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunReader};
-use fluxline_kafka::build::entry::read_record;
+use fluxline_kafka::build::log::hand_over;
 use fluxline_kafka::build::{
-    CheckpointPolicy, Commit, Log, MemoryLog, PartitionBuilder, ReadoutNode, RunFolders, RunPlan,
-    Step, Worker,
+    CheckpointPolicy, Commit, Log, MemoryLog, RunFolders, RunPlan, Step, Worker,
 };
 use fluxline_kafka::gather::gather;
 
@@ -94,7 +95,7 @@ fn read_out(number: u16, sent: &Sent, log: &mut impl Log) {
         }
     }
     node.finish(end_of(sent));
-    node.hand_over(log).expect("a log in memory");
+    hand_over(&mut node, log).expect("a log in memory");
 }
 
 fn end_of(sent: &Sent) -> Moment {
@@ -147,7 +148,7 @@ fn dead_node_holds_events_until_it_is_left_out_and_its_return_loses_none() {
         let is_dead = (dies..returns).contains(&at);
         if at == dies {
             readouts[1].poll(Moment::from_ns(packet.at + 10 * MS));
-            readouts[1].hand_over(&mut log).expect("a log in memory");
+            hand_over(&mut readouts[1], &mut log).expect("a log in memory");
             lost = packets[..at].iter().filter(|of| of.board % 2 == 1).count() as u64;
             lost -= readouts[1].counts().handed;
         }
@@ -172,13 +173,13 @@ fn dead_node_holds_events_until_it_is_left_out_and_its_return_loses_none() {
         for (number, readout) in readouts.iter_mut().enumerate() {
             if number == 0 || !is_dead {
                 readout.poll(Moment::from_ns(packet.at));
-                readout.hand_over(&mut log).expect("a log in memory");
+                hand_over(readout, &mut log).expect("a log in memory");
             }
         }
     }
     for readout in &mut readouts {
         readout.finish(end_of(&sent));
-        readout.hand_over(&mut log).expect("a log in memory");
+        hand_over(readout, &mut log).expect("a log in memory");
     }
     let stored = work(&mut worker, &mut log) as u64;
     assert!(worker.partition().is_ended());
@@ -272,7 +273,7 @@ fn spoilt_records_are_foreign() {
         node.take(0, Moment::from_ns(packet.at), &datagram(&packet));
     }
     node.finish(Moment::from_ns(BEGIN + 1000 * MS));
-    node.hand_over(&mut log).expect("a log in memory");
+    hand_over(&mut node, &mut log).expect("a log in memory");
     let record = log.read(0, 0).expect("a log in memory").expect("a record");
     assert!(read_record(&record.bytes).is_some());
     for _ in 0..1000 {

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fluxline_cluster::PartitionBuilder;
 use fluxline_core::random::{Draw, test_count, test_seed};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_kafka::build::checkpoint::VERSION;
+use fluxline_kafka::build::log::hand_over;
 use fluxline_kafka::build::{
-    Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, PartitionBuilder, Ready,
-    Refused, RunPlan, Step, Stored, WorkError, Worker,
+    Checkpoint, CheckpointPolicy, Claim, Commit, Log, LogError, MemoryLog, Ready, Refused, RunPlan,
+    Step, Stored, WorkError, Worker,
 };
 
 use crate::support::cluster::Files;
@@ -63,20 +65,20 @@ fn read_out(packets: &[Packet], mode: Mode, log: &MemoryLog, dies_at: Option<usi
         nodes[usize::from(packet.board % 2)].take(0, now, &datagram(packet));
         for node in &mut nodes {
             node.poll(now);
-            node.hand_over(&mut log.clone()).expect("a log in memory");
+            hand_over(node, &mut log.clone()).expect("a log in memory");
         }
     }
     let end = Moment::from_ns(packets.last().expect("some").at + MS);
     for node in &mut nodes {
         node.finish(end);
-        node.hand_over(&mut log.clone()).expect("a log in memory");
+        hand_over(node, &mut log.clone()).expect("a log in memory");
     }
 }
 
 fn restored(builder: &PartitionBuilder, config: &BuilderConfig) -> PartitionBuilder {
-    let saved = builder.save().expect("a short state");
-    let new = PartitionBuilder::restore(RUN, 2, config, &saved.bytes).expect("our own state");
-    assert_eq!(new.save().as_ref(), Some(&saved), "state is forgotten");
+    let saved = Checkpoint::of(builder).expect("a short state");
+    let new = Checkpoint::restore(RUN, 2, config, &saved.bytes).expect("our own state");
+    assert_eq!(Checkpoint::of(&new).as_ref(), Some(&saved), "state is forgotten");
     assert_eq!((saved.batch, saved.offset), (new.next_batch(), new.needed_offset()));
     new
 }
@@ -289,8 +291,8 @@ fn checkpoints_of_other_runs_and_experiments_are_left_alone() {
 
     let other = BuilderConfig { lateness: Span::from_ms(11), ..run.plan.builder.clone() };
     let bytes = &run.log.checkpoints(0)[0].bytes;
-    let refused = PartitionBuilder::restore(RUN, 3, &run.plan.builder, bytes).err();
-    assert_eq!(refused, Some(Refused::Experiment));
+    let refused = Checkpoint::restore(RUN, 3, &run.plan.builder, bytes).err();
+    assert_eq!(refused, Some(Refused::State(fluxline_cluster::Unresumed::Experiment)));
     let plan = RunPlan { builder: other, ..run.plan.clone() };
     let worker = Worker::claim(&mut run.log.clone(), &plan, 0, "other").expect("claimed");
     assert_eq!(worker.partition().next_offset(), 0);
@@ -332,7 +334,7 @@ fn spoilt_checkpoint_panics_nobody() {
     let run = Run::new(test_seed!(78));
     run.work(&mut Files::default());
     let bytes = &run.log.checkpoints(0)[0].bytes;
-    let restore = |bytes: &[u8]| PartitionBuilder::restore(RUN, 2, &config(), bytes);
+    let restore = |bytes: &[u8]| Checkpoint::restore(RUN, 2, &config(), bytes);
     let mut draw = Draw::new(78);
     let mut refused: BTreeMap<bool, u32> = BTreeMap::new();
     for _ in 0..600 {
@@ -345,8 +347,8 @@ fn spoilt_checkpoint_panics_nobody() {
         let found = restore(&changed);
         *refused.entry(found.is_err()).or_default() += 1;
         if let Ok(builder) = found {
-            let again = builder.save().expect("short");
-            assert_eq!(restore(&again.bytes).expect("ours").save(), Some(again));
+            let again = Checkpoint::of(&builder).expect("short");
+            assert_eq!(Checkpoint::of(&restore(&again.bytes).expect("ours")), Some(again));
         }
     }
     assert!(refused.get(&true) > Some(&60), "refused or not: {refused:?}");

@@ -188,6 +188,7 @@ const INFORMATIVE: &[&str] = &[
     "/readout/sources",
     "/bytes",
     "/frames_unusable",
+    "/check_sum_wrong",
     "/read_until_ns",
     "/first_ns",
     "/last_ns",

@@ -10,6 +10,7 @@ use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Integrity, RunReader};
 use fluxline_kafka::build::kafka::KafkaLog;
+use fluxline_kafka::build::log::hand_over;
 use fluxline_kafka::build::{
     Log, LogError, Outputs, Ready, RunFolders, RunPlan, Step, TopicConfig, TopicOutput, WorkError,
     Worker,
@@ -52,7 +53,7 @@ fn read_out(log: &mut KafkaLog, sent: &Sent) {
     }
     readout.finish(Moment::from_ns(sent.packets.last().expect("some").at + MS));
     let began = Instant::now();
-    while let Err(error) = readout.hand_over(log) {
+    while let Err(error) = hand_over(&mut readout, log) {
         assert!(began.elapsed() < Duration::from_secs(120), "{error}");
         std::thread::sleep(Duration::from_millis(5));
     }

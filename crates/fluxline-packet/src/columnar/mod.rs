@@ -287,7 +287,8 @@ impl PacketType {
     pub fn append_records(&self, payload: &[u8], columns: &mut Columns) -> usize {
         let Some(records) = &self.records else { return payload.len() };
         let layout = &records.layout;
-        match records.bytes.constant().and_then(|bytes| usize::try_from(bytes).ok()) {
+        let bytes = records.bytes.as_ref().and_then(Expr::constant);
+        match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
             Some(bytes) if bytes > 0 && bytes >= layout.min_bytes as usize => {
                 columns.extend(layout, payload, bytes);
                 payload.len() % bytes

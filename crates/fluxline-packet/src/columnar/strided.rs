@@ -43,7 +43,8 @@ impl<'a> Strided<'a> {
     /// Returns the layout as a strided one, if its fields have fixed places.
     pub fn of(layout: &'a Layout, stride: usize) -> Option<Strided<'a>> {
         let fixed = |item: &Item| {
-            matches!(item.place, FieldOffset::Fixed(_)) && item.fixed_bytes().is_some()
+            let is_text = matches!(item.kind, ItemKind::Text(_));
+            matches!(item.place, FieldOffset::Fixed(_)) && item.fixed_bytes().is_some() && !is_text
         };
         let picks = |item: &Item| matches!(&item.kind, ItemKind::List(list) if list.pick.is_some());
         let strided = layout.items.iter().all(|item| fixed(item) && !picks(item));
@@ -138,6 +139,8 @@ impl Walk<'_, '_, '_, '_> {
         }
         match &item.kind {
             ItemKind::Word { .. } => self.word(item, &field, present.as_deref()),
+            // A layout with a text is read row by row.
+            ItemKind::Text(_) => {}
             ItemKind::Bytes { .. } => self.bytes(item, &field, present.as_deref()),
             ItemKind::List(_) => self.list(index, &field, present.as_deref()),
         }

@@ -5,6 +5,7 @@ mod damage;
 mod hand_written;
 
 mod columns_against_values;
+mod equal_spellings;
 mod ess_mapping;
 mod generated_code;
 mod hostile_packets;

@@ -19,11 +19,11 @@ from ._selection import (
     Report,
     Selection,
     Tables,
-    Time,
     check_whole,
     schema_of,
     tables_of,
 )
+from ._times import Time
 
 RESUME = "fluxline_resume"
 """Attribute of the root of a part that another call may continue."""
@@ -52,7 +52,8 @@ class Keywords(TypedDict, total=False):
     events: range | tuple[int, int]
     """Numbers of events, the end not included."""
     since: Time
-    """Events whose first packet came at this time or later; also nanoseconds since 1970."""
+    """Events whose first packet came at this time or later: seconds since 1970, a datetime, a
+    numpy.datetime64, or a text as `--since` takes it."""
     until: Time
     compression: str
     """`none`, `lzf` or `gzip`, of waveforms and records; other columns are always compressed."""
@@ -152,7 +153,7 @@ class _Export:
 
     def open(self) -> None:
         """Continues a part of the same export, else begins."""
-        if self.target.part.exists():
+        if os.path.lexists(self.target.part):
             found = self._continued()
             if found is not None:
                 self.file = found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import os
 import shutil
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ._selection import ExportError
 
@@ -28,7 +30,7 @@ class PartialFile:
         self.part = self.path.with_name(self.path.name + ".part")
         if self.path.is_dir():
             raise ExportError(f"{self.path} is a directory; give the name of a file.")
-        if self.path.exists() and not overwrite:
+        if os.path.lexists(self.path) and not overwrite:
             raise ExportError(f"{self.path} exists already; choose another name or overwrite it.")
         if not self.path.parent.is_dir():
             raise ExportError(f"the directory {self.path.parent} does not exist; make it first.")
@@ -50,6 +52,11 @@ class PartialFile:
         os.replace(self.part, self.path)
         return self.path.stat().st_size
 
+    def create(self) -> BinaryIO:
+        """Makes the part, in place of one that is left; links are not followed."""
+        self.part.unlink(missing_ok=True)
+        return os.fdopen(os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644), "w+b")
+
     def remove(self) -> None:
         """Removes an unusable part."""
         self.part.unlink(missing_ok=True)
@@ -64,9 +71,13 @@ class Storage(io.RawIOBase):
 
     def __init__(self, path: Path, is_new: bool):
         super().__init__()
-        flags = os.O_RDWR | os.O_CREAT if is_new else os.O_RDWR
+        # The folder may come from anywhere: a part that is a link or a pipe is not followed.
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if is_new else 0)
         self._file = os.open(path, flags, 0o644)
         try:
+            found = os.fstat(self._file)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+                raise OSError(errno.EEXIST, "it is a link or not a file; remove it")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_new:
                 os.ftruncate(self._file, 0)

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ._columns import metadata
+from ._times import Time, nanoseconds
 from .errors import Error
 
-Time = datetime.datetime | int
 RAW_TABLES = ("packets",)
 """Tables of whole packets: their values are in the other tables already."""
 
@@ -72,23 +73,16 @@ class Selection:
             columns=None if columns is None else tuple(columns),
             sources=None if sources is None else tuple(sources),
             events=None if bounds is None else (int(bounds[0]), int(bounds[1])),
-            since=_nanoseconds(since), until=_nanoseconds(until),
+            since=nanoseconds(since), until=nanoseconds(until),
         )
 
     def keywords(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
         """Returns the keywords for the rows of a table, and for these columns of it."""
+        since, until = (None if ns is None else np.datetime64(ns, "ns")
+                        for ns in (self.since, self.until))
         chosen = {"columns": columns, "sources": self.sources, "events": self.events,
-                  "since": self.since, "until": self.until}
+                  "since": since, "until": until}
         return {key: value for key, value in chosen.items() if value is not None}
-
-
-def _nanoseconds(time: Time | None) -> int | None:
-    """Returns a time in nanoseconds since 1970; one without a zone is in UTC."""
-    if time is None or isinstance(time, int):
-        return time
-    zoned = time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
-    since = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return since // datetime.timedelta(microseconds=1) * 1000
 
 
 @dataclass
@@ -175,6 +169,20 @@ def iso_time(nanoseconds: int | None) -> str | None:
     return when.replace(microsecond=rest // 1000).isoformat().replace("+00:00", "Z")
 
 
+def times_of(info: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Returns the begin and the end of a run, in nanoseconds since 1970.
+
+    A run that replays files has the times of its data, not those of the replay.
+    """
+    inputs = (info.get("experiment") or {}).get("source") or []
+    replayed = [one for one in inputs if one.get("pcap") or one.get("raw")]
+    sources = (info.get("ledger") or {}).get("sources") or []
+    firsts = [one["first_time_ns"] for one in sources if one.get("first_time_ns")]
+    if inputs and len(replayed) == len(inputs) and firsts:
+        return min(firsts), max(one["last_time_ns"] for one in sources)
+    return info.get("began_ns"), info.get("ended_ns")
+
+
 def run_name(run: Tables) -> str:
     """Returns the name of a run: of its experiment, else of its folder."""
     name = run.info.get("experiment", {}).get("name")
@@ -209,6 +217,7 @@ class ArrowTables:
         self.notes: list[str] = []
         self.info = self._info()
         self.tables: Sequence[str] = list(run.tables)
+        self.descriptions: dict[str, str] = dict(getattr(run, "descriptions", {}))
         self.path = getattr(run, "path", None)
 
     def _info(self) -> dict[str, Any]:

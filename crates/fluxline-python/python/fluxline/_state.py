@@ -45,7 +45,8 @@ class StateClient:
             )
         folder = Path(self.place)
         files = [folder / "serve.url", *folder.glob("*/serve.url")]
-        served = sorted((one for one in files if one.is_file()), key=_modified)
+        plain = (one for one in files if one.is_file() and not one.is_symlink())
+        served = sorted(plain, key=_modified)
         if served:
             return served[-1].read_text(encoding="utf-8").strip()
         if must_answer:

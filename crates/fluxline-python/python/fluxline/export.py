@@ -30,7 +30,8 @@ def parser() -> argparse.ArgumentParser:
                                    description="Exports a run to the format of a laboratory.")
     made.add_argument("run", help="the run folder")
     made.add_argument("--to", required=True, choices=sorted(MODULES), help="the format")
-    made.add_argument("out", help="the file; for mdsplus: SERVER/TREE/SHOT")
+    made.add_argument("out", nargs="?", help="the file; for mdsplus: SERVER/TREE/SHOT")
+    made.add_argument("-o", "--into", metavar="OUT", help="the same, as in `fluxline export`")
     made.add_argument("--tables", type=_names, metavar="A,B",
                       help="tables [all but whole packets and rows of records]")
     made.add_argument("--columns", type=_names, metavar="A,B", help="columns [all]")
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--event-id", metavar="COLUMN", help="nexus: the pixel or channel")
     made.add_argument("--event-time", metavar="COLUMN", help="nexus: the time within the pulse")
     made.add_argument("--pulse-height", metavar="COLUMN", help="nexus: the amplitude")
-    made.add_argument("--into", metavar="IDS/ARRAY/FIELD",
+    made.add_argument("--ids", metavar="IDS/ARRAY/FIELD",
                       help="imas: the place of the waveforms, as magnetics/flux_loop/voltage")
     made.add_argument("--signal", metavar="COLUMN", help="imas: the waveform")
     made.add_argument("--sample-seconds", type=float, metavar="S",
@@ -61,12 +62,13 @@ def _names(text: str) -> list[str]:
     return [one for one in text.split(",") if one]
 
 
-def _time(text: str) -> int:
-    """Returns nanoseconds since 1970; the syntax is that of `fluxline export`."""
+def _time(text: str) -> str:
+    """Checks a time; the syntax is that of `fluxline export`."""
     try:
-        return parse_time(text)
+        parse_time(text)
     except Error as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _events(text: str) -> tuple[int, int]:
@@ -86,7 +88,7 @@ OPTIONS = {
     "nexus": (*FILE_OPTIONS, "compression", "overwrite", "event_id", "event_time", "pulse_height"),
     "npz": (*FILE_OPTIONS, "overwrite"),
     "mdsplus": (*FILE_OPTIONS, "sample_seconds", "tcl"),
-    "imas": (*FILE_OPTIONS, "overwrite", "into", "signal", "sample_seconds"),
+    "imas": (*FILE_OPTIONS, "overwrite", "ids", "signal", "sample_seconds"),
 }
 """The arguments that each format takes."""
 CONTINUED = ("hdf5", "nexus")
@@ -97,7 +99,7 @@ ROLES = ("event_id", "event_time", "pulse_height")
 def options_of(given: argparse.Namespace) -> dict[str, Any]:
     """Returns the keywords of an export; refuses arguments that its format does not have."""
     named = {key: value for key, value in vars(given).items()
-             if key not in ("run", "to", "out", "json")
+             if key not in ("run", "to", "out", "into", "json")
              and value is not None and value is not False}  # the time 0 is a value
     strange = [key for key in named if key not in OPTIONS[given.to]]
     if strange:
@@ -143,7 +145,11 @@ def progress_to(stream: Any) -> Callable[[Any], None]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Exports a run; returns the exit status."""
-    given = parser().parse_args(arguments)
+    made = parser()
+    given = made.parse_intermixed_args(arguments)
+    if (given.out is None) == (given.into is None):
+        made.error("name the file once: OUT or --into OUT")
+    given.out = given.out or given.into
     try:
         options = options_of(given)
         if "stop" in _keywords(given.to):

@@ -11,29 +11,29 @@ MODULES = {"hdf5": "hdf5", "nexus": "nexus", "npz": "npz", "mdsplus": "mdsplus",
 """The module of each format."""
 
 
-def to_hdf5(run: Any, path: Any, **options: Any) -> Any:
+def to_hdf5(run: Any, into: Any, **options: Any) -> Any:
     """Writes a run into an HDF5 file; see `fluxline.hdf5.to_hdf5`."""
-    return module_of("hdf5").to_hdf5(run, path, **options)
+    return module_of("hdf5").to_hdf5(run, into, **options)
 
 
-def to_nexus(run: Any, path: Any, **options: Any) -> Any:
+def to_nexus(run: Any, into: Any, **options: Any) -> Any:
     """Writes a run into a NeXus file; see `fluxline.nexus.to_nexus`."""
-    return module_of("nexus").to_nexus(run, path, **options)
+    return module_of("nexus").to_nexus(run, into, **options)
 
 
-def to_npz(run: Any, path: Any, **options: Any) -> Any:
+def to_npz(run: Any, into: Any, **options: Any) -> Any:
     """Writes a run into one file of NumPy arrays; see `fluxline.npz.to_npz`."""
-    return module_of("npz").to_npz(run, path, **options)
+    return module_of("npz").to_npz(run, into, **options)
 
 
-def to_mdsplus(run: Any, place: Any, **options: Any) -> Any:
+def to_mdsplus(run: Any, into: Any, **options: Any) -> Any:
     """Writes a run into a tree of an MDSplus server; see `fluxline.mdsplus.to_mdsplus`."""
-    return module_of("mdsplus").to_mdsplus(run, place, **options)
+    return module_of("mdsplus").to_mdsplus(run, into, **options)
 
 
-def to_imas(run: Any, path: Any, **options: Any) -> Any:
+def to_imas(run: Any, into: Any, **options: Any) -> Any:
     """Writes waveforms of a run into an IDS; see `fluxline.imas.to_imas`."""
-    return module_of("imas").to_imas(run, path, **options)
+    return module_of("imas").to_imas(run, into, **options)
 
 
 def module_of(name: str) -> Any:

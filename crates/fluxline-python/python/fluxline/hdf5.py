@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any, Unpack
 
 import h5py
@@ -13,7 +12,7 @@ import pyarrow as pa
 from ._columns import metadata
 from ._h5 import LAYOUT_VERSION, Keywords, Options, write
 from ._h5_table import TableWriter
-from ._selection import Report, Tables, iso_time, opened, run_name
+from ._selection import Report, Tables, iso_time, opened, run_name, times_of
 
 
 class Hdf5Layout:
@@ -51,13 +50,14 @@ class Hdf5Layout:
 def facts_of(run: Tables) -> dict[str, str | int]:
     """Returns the facts of `run.json` that readers look for first."""
     info = run.info
+    began, ended = times_of(info)
     control = info.get("control") or {}
     facts = {
         "title": run_name(run),
         "run": os.path.basename(str(info.get("folder", ""))),
         "shot": control.get("shot"),
-        "start_time": iso_time(info.get("began_ns")),
-        "end_time": iso_time(info.get("ended_ns")),
+        "start_time": iso_time(began),
+        "end_time": iso_time(ended),
         "state": info.get("state"),
         "headline": info.get("headline"),
         "program_version": info.get("fluxline"),
@@ -67,15 +67,12 @@ def facts_of(run: Tables) -> dict[str, str | int]:
 
 def descriptions_of(run: Tables) -> dict[str, str]:
     """Returns the packet descriptions in the run folder, by file name."""
-    folder = getattr(run, "path", None)
-    if folder is None:
-        return {}
-    files = sorted(Path(folder).glob("formats/*.toml"))
-    return {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files}
+    texts: dict[str, str] = getattr(run, "descriptions", {})
+    return texts
 
 
-def to_hdf5(run: Any, path: str | os.PathLike[str],
+def to_hdf5(run: Any, into: str | os.PathLike[str],
             **options: Unpack[Keywords]) -> Report:
     """Writes a run, or the run in a folder, into an HDF5 file."""
     chosen = Options.of(options)
-    return write(opened(run), path, Hdf5Layout(chosen.compression), chosen)
+    return write(opened(run), into, Hdf5Layout(chosen.compression), chosen)

@@ -1,6 +1,6 @@
 """Waveforms of a run as an IDS of the IMAS data dictionary, in a NetCDF file.
 
-The caller says where the waveforms belong: `into="magnetics/flux_loop/voltage"` makes one
+The caller says where the waveforms belong: `ids="magnetics/flux_loop/voltage"` makes one
 `flux_loop` for each source, whose `voltage/data` has its samples and `voltage/time` their times.
 """
 
@@ -31,6 +31,7 @@ from ._selection import (
     opened,
     run_name,
     tables_of,
+    times_of,
 )
 
 MEMORY_BYTES_MAX = 2 << 30
@@ -62,7 +63,7 @@ class _Channel:
     times: list[np.ndarray] = field(default_factory=list)
 
 
-def to_imas(run: Any, path: str | os.PathLike[str], into: str | None = None,
+def to_imas(run: Any, into: str | os.PathLike[str], ids: str | None = None,
             signal: str | None = None, sample_seconds: float | None = None,
             overwrite: bool = False, **selection: Any) -> Report:
     """Writes one waveform column of a run, or of the run in a folder, into an IDS.
@@ -70,12 +71,12 @@ def to_imas(run: Any, path: str | os.PathLike[str], into: str | None = None,
     `signal` is the column; `sample_seconds` is the time from sample to sample. Times count from
     the start of the run, in seconds.
     """
-    if into is None or signal is None or sample_seconds is None:
+    if ids is None or signal is None or sample_seconds is None:
         raise ExportError("an IDS needs a place, a column and the sample time; give for example "
-                          "into magnetics/flux_loop/voltage, signal amplitude, "
+                          "ids magnetics/flux_loop/voltage, signal amplitude, "
                           "sample-seconds 1e-6.")
-    place, tables = Place.of(into), opened(run)
-    target = PartialFile(path, overwrite)
+    place, tables = Place.of(ids), opened(run)
+    target = PartialFile(into, overwrite)
     if target.path.suffix != ".nc":
         raise ExportError(f"{target.path} does not end in .nc; IMAS chooses its format by that.")
     began = time.monotonic()
@@ -107,7 +108,7 @@ class _Reader:
     def __init__(self, run: Tables, signal: str, sample_seconds: float, report: Report):
         self.run, self.signal, self.report = run, signal, report
         self.sample_seconds = sample_seconds
-        self.zero_ns = int(run.info.get("began_ns") or 0)
+        self.zero_ns = int(times_of(run.info)[0] or 0)
 
     def channels(self, selection: Selection) -> list[_Channel]:
         """Returns a channel for each source that sent the signal, in the order of sources."""
@@ -173,7 +174,7 @@ def _ids(place: Place, run: Tables, channels: list[_Channel]) -> Any:
     made.ids_properties.homogeneous_time = 0
     made.ids_properties.comment = str(run.info.get("headline") or run_name(run))
     made.ids_properties.provider = "fluxline"
-    made.ids_properties.creation_date = iso_time(run.info.get("began_ns")) or ""
+    made.ids_properties.creation_date = iso_time(times_of(run.info)[0]) or ""
     made.code.name = "fluxline"
     made.code.version = str(run.info.get("fluxline", ""))
     try:

@@ -104,6 +104,22 @@ class Receiver:
         arrays = self._arrays(stamped)
         return self._cut(await self._native.begin_read_into(*arrays), *arrays)
 
+    def records(self, *, timeout: float | None = 10.0) -> Iterator[_Bytes]:
+        """Yield the records one by one, until the sender has finished.
+
+        Timeout: the next one did not come in time. Gone: the sender died before it finished; all
+        that it had published was read.
+        """
+        deaths = self.counters()["died"]
+        while True:
+            try:
+                records = self.read(timeout=timeout)
+            except Gone as gone:
+                if self.counters()["died"] > deaths:
+                    raise Gone("the sender died before it finished; start it again") from gone
+                return
+            yield from records
+
     def __iter__(self) -> Iterator[Records]:
         while True:
             try:

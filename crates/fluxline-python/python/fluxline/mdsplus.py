@@ -65,17 +65,17 @@ class Segment:
     values: np.ndarray
 
 
-def to_mdsplus(run: Any, place: str, sample_seconds: float | None = None, tcl: bool = False,
+def to_mdsplus(run: Any, into: str, sample_seconds: float | None = None, tcl: bool = False,
                **selection: Any) -> Report | str:
     """Writes a run, or the run in a folder, into a tree; with `tcl`, returns its `commands`.
 
     Without `sample_seconds` a row's waveform is one row of the segment, so all must have the same
     length; with it, waveforms are joined to one signal with a time for each sample.
     """
-    where, tables, chosen = Place.of(place), opened(run), Selection.of(**selection)
+    where, tables, chosen = Place.of(into), opened(run), Selection.of(**selection)
     if tcl:
         return commands(tables, where, chosen)
-    report, began = Report(Path(place)), time.monotonic()
+    report, began = Report(Path(into)), time.monotonic()
     try:
         with mdsthin.Connection(where.server, timeout=PATIENCE_S) as connection:
             connection.openTree(where.tree, where.shot)

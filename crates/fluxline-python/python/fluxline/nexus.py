@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ._columns import UNIX_EPOCH, UNIX_TIME, Leaf, is_list, leaves, metadata, offsets
 from ._h5 import Keywords, Options, TableSink, write
 from ._h5_table import TableWriter, coded
-from ._selection import Report, Tables, common_column, iso_time, opened, run_name
+from ._selection import Report, Tables, common_column, iso_time, opened, run_name, times_of
 from .hdf5 import descriptions_of, facts_of
 
 IDENTIFIERS = ("pixel", "pixel_id", "event_id", "detector_id", "channel", "channel_id")
@@ -45,11 +45,11 @@ class Roles:
     pulse_height: str | None = None
 
 
-def to_nexus(run: Any, path: str | os.PathLike[str],
+def to_nexus(run: Any, into: str | os.PathLike[str],
              roles: Roles = Roles(), **options: Unpack[Keywords]) -> Report:
     """Writes a run, or the run in a folder, into a NeXus file."""
     chosen = Options.of(options)
-    return write(opened(run), path, NexusLayout(chosen.compression, roles), chosen)
+    return write(opened(run), into, NexusLayout(chosen.compression, roles), chosen)
 
 
 class NexusLayout:
@@ -316,7 +316,7 @@ def _entry_fields(entry: h5py.Group, run: Tables) -> None:
     entry["program_name"].attrs["version"] = str(facts.get("program_version", ""))
     if "shot" in facts:
         entry["experiment_identifier"] = str(facts["shot"])
-    began, ended = run.info.get("began_ns"), run.info.get("ended_ns")
+    began, ended = times_of(run.info)
     if began and ended:
         entry["duration"] = np.int64((ended - began) // 1_000_000)
         entry["duration"].attrs["units"] = "ms"

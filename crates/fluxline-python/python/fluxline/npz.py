@@ -17,7 +17,7 @@ from ._partial import PartialFile
 from ._selection import Names, Report, Selection, check_whole, opened, schema_of, tables_of
 
 
-def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
+def to_npz(run: Any, into: str | os.PathLike[str], overwrite: bool = False,
            **selection: Any) -> Report:
     """Writes a run, or the run in a folder, into an uncompressed .npz file.
 
@@ -28,13 +28,14 @@ def to_npz(run: Any, path: str | os.PathLike[str], overwrite: bool = False,
     begins anew.
     """
     tables, chosen = opened(run), Selection.of(**selection)
-    target = PartialFile(path, overwrite)
+    target = PartialFile(into, overwrite)
     report, began = Report(target.path, notes=list(tables.notes)), time.monotonic()
     if target.part.exists():
         report.notes.append(f"{target.part} was of an interrupted export; npz begins anew.")
     try:
         with (_Scratch(target) as folder,
-              zipfile.ZipFile(target.part, "w", zipfile.ZIP_STORED, allowZip64=True) as archive):
+              target.create() as made,
+              zipfile.ZipFile(made, "w", zipfile.ZIP_STORED, allowZip64=True) as archive):
             for name in tables_of(tables, chosen):
                 table = _Table(folder, target)
                 schema = schema_of(tables, name, chosen)
@@ -59,6 +60,8 @@ class _Scratch:
         self.path = target.path.with_name(target.path.name + ".columns")
 
     def __enter__(self) -> Path:
+        if self.path.is_symlink():
+            self.path.unlink()
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
         return self.path

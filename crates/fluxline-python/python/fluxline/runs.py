@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from fluxline._fluxline import RunReader
+from fluxline._times import Time, nanoseconds
 from fluxline.errors import InputError
 from fluxline.tables import Table
 
 # The tables of every run.
 _COMMON = ("events", "packets")
-
-Time = datetime.datetime | int
-
-
-def _ns(time: Time | None) -> int | None:
-    """Return nanoseconds since 1970; a time without a zone is in UTC."""
-    if time is None or isinstance(time, int):
-        return time
-    zoned = time if time.tzinfo else time.replace(tzinfo=datetime.timezone.utc)
-    since = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
-
 
 class Run:
     """A run folder, finished or still being written; of the latter, all complete batches are seen.
@@ -62,6 +50,12 @@ class Run:
         return sources
 
     @property
+    def descriptions(self) -> dict[str, str]:
+        """The packet descriptions of the run that can be read, by file name: the texts."""
+        texts: dict[str, str] = json.loads(self._reader.descriptions_json())
+        return texts
+
+    @property
     def tables(self) -> list[str]:
         """The names of the tables: events, packets, and those of the packet types."""
         return self._reader.tables
@@ -85,14 +79,15 @@ class Run:
         """Return a table, or the chosen part of it; nothing is read yet.
 
         `columns`: names; `sources`: names or numbers; `events`: their numbers, from and to;
-        `since`, `until`: times of the events' first packets; `batch`: rows of a batch at most.
+        `since`, `until`: times of the events' first packets, as seconds since 1970, datetime,
+        numpy.datetime64 or text; `batch`: rows of a batch at most.
         """
         options: Any = {
             "columns": _names("columns", columns),
             "sources": _names("sources", sources),
             "events": _bounds(events),
-            "since_ns": _ns(since),
-            "until_ns": _ns(until),
+            "since_ns": nanoseconds(since),
+            "until_ns": nanoseconds(until),
             "rows_max": batch,
         }
         # Wrong names are found here, not at the first row.

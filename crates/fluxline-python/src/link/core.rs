@@ -115,19 +115,19 @@ impl Core {
     pub fn drive(&mut self) {
         let now = self.fabric.now();
         self.posted = false;
-        self.rings.turn(&mut *self.fabric, now);
+        self.rings.progress(&mut *self.fabric, now);
         while self.kept.len() < KEPT_MAX
             && let Some(what) = self.fabric.poll(now)
         {
             self.sort(what);
-            self.rings.turn(&mut *self.fabric, now);
+            self.rings.progress(&mut *self.fabric, now);
         }
     }
 
     fn sort(&mut self, what: Completion) {
-        let Some(what) = self.rings.hear(what) else { return };
+        let Some(what) = self.rings.handle(what) else { return };
         let mut connectors = self.connectors.values_mut();
-        let Some(what) = connectors.try_fold(what, |what, one| one.hear(what)) else { return };
+        let Some(what) = connectors.try_fold(what, |what, one| one.handle(what)) else { return };
         match what {
             Completion::Done { tag, status, value, .. } if tag > OWN_TAGS => {
                 // Nobody waits for a claim that was abandoned.
@@ -261,7 +261,7 @@ impl Core {
     pub fn connected(&mut self, attempt: u64) -> Result<Option<EndpointId>, Fault> {
         let Core { connectors, fabric, .. } = self;
         let Some(connector) = connectors.get_mut(&attempt) else { return Ok(None) };
-        let turned = connector.turn(&mut **fabric);
+        let turned = connector.progress(&mut **fabric);
         if !matches!(turned, Ok(None)) {
             self.connectors.remove(&attempt);
         }

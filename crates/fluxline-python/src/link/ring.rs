@@ -151,6 +151,29 @@ impl Sender {
         finish(py, &self.shared, self.pushing(data, bytes, stamp), timeout).map(|_| ())
     }
 
+    /// The number of records that earlier senders have published; None: the receiver does not
+    /// count. A program that counts its records from 0 pushes from there on.
+    #[getter]
+    fn resumes_from(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.shared.with(py, |core| Ok(core.rings.sender(self.number)?.resumes_from()))?)
+    }
+
+    /// Pushes a record and publishes it; waits while the ring has no room.
+    #[pyo3(
+        signature = (data, *, stamp = None, timeout = Some(10.0)),
+        text_signature = "($self, data, *, stamp=None, timeout=10.0)"
+    )]
+    fn push_wait(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        stamp: Option<u64>,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        self.push(py, data, stamp, timeout)?;
+        self.publish(py)
+    }
+
     /// Pushes each row of a two-dimensional array as a record, and publishes them.
     #[pyo3(
         signature = (rows, *, stamp = None, timeout = Some(10.0)),

@@ -2,29 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use fluxline_core::fabric::push::{PushCounters, PushRefused, Receiver, Record, Sender};
+use fluxline_core::fabric::push::{
+    self, NextError, PushCounters, PushRefused, Receiver, ReceiverId, Record, Sender, SenderId,
+};
 use fluxline_core::fabric::{Completion, Fabric};
 use fluxline_core::{Moment, Span};
 
 use crate::buffer::Output;
 use crate::fault::Fault;
 
-/// The rings of a node, by number.
+/// The rings of a node, and the records that found no room in a caller's array.
 #[derive(Default)]
 pub struct Rings {
-    last: u32,
-    senders: BTreeMap<u32, Sender>,
-    receivers: BTreeMap<u32, Incoming>,
-    /// Senders that the program has ended, and that are not over yet.
-    ending: Vec<Sender>,
+    all: push::Rings,
+    waiting: BTreeMap<ReceiverId, Waiting>,
 }
 
-/// A receiver, and its oldest record if that found no room in the caller's array.
-struct Incoming {
-    ring: Receiver,
-    scratch: Vec<u8>,
+/// The oldest record of a receiver, if it found no room in the caller's array.
+#[derive(Default)]
+struct Waiting {
+    record: Vec<u8>,
     stamp: u64,
-    is_waiting: bool,
+    is_there: bool,
 }
 
 /// The caller's arrays for a batch of records.
@@ -38,58 +37,42 @@ pub struct Batch {
 }
 
 impl Rings {
-    fn add<T>(last: &mut u32, all: &mut BTreeMap<u32, T>, ring: T) -> u32 {
-        *last += 1;
-        all.insert(*last, ring);
-        *last
-    }
-
     /// Keeps a sender; returns its number.
     pub fn add_sender(&mut self, ring: Sender) -> u32 {
-        Rings::add(&mut self.last, &mut self.senders, ring)
+        self.all.add_sender(ring).0
     }
 
     /// Keeps a receiver; returns its number.
     pub fn add_receiver(&mut self, ring: Receiver) -> u32 {
-        let ring = Incoming { ring, scratch: Vec::new(), stamp: 0, is_waiting: false };
-        Rings::add(&mut self.last, &mut self.receivers, ring)
+        let id = self.all.add_receiver(ring);
+        self.waiting.insert(id, Waiting::default());
+        id.0
     }
 
     /// Returns an open sender.
     pub fn sender(&mut self, number: u32) -> Result<&mut Sender, Fault> {
-        self.senders.get_mut(&number).ok_or_else(|| ended("sender"))
+        self.all.sender(SenderId(number)).ok_or_else(|| ended("sender"))
     }
 
     /// Returns a completion that no ring has taken.
-    pub fn hear(&mut self, what: Completion) -> Option<Completion> {
-        let mut senders = self.senders.values_mut().chain(&mut self.ending);
-        let what = senders.try_fold(what, |what, ring| ring.hear(what))?;
-        self.receivers.values_mut().try_fold(what, |what, its| its.ring.hear(what))
+    pub fn handle(&mut self, what: Completion) -> Option<Completion> {
+        self.all.handle(what)
     }
 
     /// Does what is next for each ring.
-    pub fn turn(&mut self, fabric: &mut dyn Fabric, now: Moment) {
-        self.senders.values_mut().for_each(|ring| ring.turn(fabric, now));
-        self.receivers.values_mut().for_each(|its| its.ring.turn(fabric));
-        self.ending.retain_mut(|ring| {
-            ring.turn(fabric, now);
-            ring.finish(fabric) == Ok(false)
-        });
+    pub fn progress(&mut self, fabric: &mut dyn Fabric, now: Moment) {
+        self.all.progress(fabric, now);
     }
 
     /// Takes a sender from the program; it ends when its records are over there.
     pub fn end_sender(&mut self, fabric: &mut dyn Fabric, number: u32) {
-        if let Some(mut ring) = self.senders.remove(&number) {
-            let _ = ring.finish(fabric); // the end is the same
-            self.ending.push(ring);
-        }
+        self.all.end_sender(fabric, SenderId(number));
     }
 
     /// Ends a receiver: its sender finds it gone.
     pub fn end_receiver(&mut self, fabric: &mut dyn Fabric, number: u32) {
-        if let Some(its) = self.receivers.remove(&number) {
-            its.ring.close(fabric);
-        }
+        self.all.end_receiver(fabric, ReceiverId(number));
+        self.waiting.remove(&ReceiverId(number));
     }
 
     /// Fills the caller's arrays with the records that are there. Returns their number.
@@ -101,20 +84,29 @@ impl Rings {
         number: u32,
         batch: &mut Batch,
     ) -> Result<usize, Fault> {
-        let its = self.receivers.get_mut(&number).ok_or_else(|| ended("receiver"))?;
+        let id = ReceiverId(number);
+        let ring = self.all.receiver(id).ok_or_else(|| ended("receiver"))?;
+        let waiting = self.waiting.entry(id).or_default();
         let (mut records, mut end) = (0, 0);
-        while records < batch.limit() && its.has_next(fabric, batch.stamps.is_some(), records)? {
+        while records < batch.limit() {
+            match waiting.next(ring, fabric, batch.stamps.is_some()) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // The records that were read are given out first.
+                Err(_) if records > 0 => break,
+                Err(error) => return Err(error.into()),
+            }
             let (start, data) = (end, batch.data.bytes());
-            end += its.scratch.len();
+            end += waiting.record.len();
             let Some(room) = data.get_mut(start..end) else {
-                its.check_fits(records, data.len())?;
+                waiting.check_fits(records, data.len())?;
                 break;
             };
-            room.copy_from_slice(&its.scratch);
-            its.is_waiting = false;
+            room.copy_from_slice(&waiting.record);
+            waiting.is_there = false;
             batch.ends.set(records, end as u64);
             if let Some(stamps) = &mut batch.stamps {
-                stamps.set(records, its.stamp);
+                stamps.set(records, waiting.stamp);
             }
             records += 1;
         }
@@ -123,8 +115,8 @@ impl Rings {
 
     /// Sleeps until a receiver may have a record.
     pub fn wait(&mut self, fabric: &mut dyn Fabric, number: u32, until: Moment) {
-        match self.receivers.get_mut(&number) {
-            Some(its) => its.ring.wait(fabric, until),
+        match self.all.receiver(ReceiverId(number)) {
+            Some(ring) => ring.wait(fabric, until),
             None => fabric.wait(until),
         }
     }
@@ -152,8 +144,7 @@ impl Rings {
 
     /// Returns the counters of a ring.
     pub fn counters(&self, number: u32) -> Option<&PushCounters> {
-        let sender = self.senders.get(&number).map(Sender::counters);
-        sender.or_else(|| self.receivers.get(&number).map(|its| its.ring.counters()))
+        self.all.counters(number)
     }
 
     /// Returns the time that a program may sleep while a record finds no room.
@@ -162,36 +153,30 @@ impl Rings {
     }
 }
 
-impl Incoming {
-    /// Takes the next record into `scratch`, unless one waits there.
-    fn has_next(
+impl Waiting {
+    /// Takes the next record, unless one is there. Returns false when there is none.
+    fn next(
         &mut self,
+        ring: &mut Receiver,
         fabric: &mut dyn Fabric,
         is_stamped: bool,
-        records: usize,
-    ) -> Result<bool, Fault> {
-        if self.is_waiting {
+    ) -> Result<bool, NextError> {
+        if self.is_there {
             return Ok(true);
         }
         let next = match is_stamped {
-            true => self.ring.next_stamped(fabric),
-            false => self.ring.next(fabric).map(unstamped),
+            true => ring.next_stamped(fabric)?,
+            false => ring.next(fabric).map(unstamped)?,
         };
-        match next {
-            Ok(Some((at, record))) => {
-                record.copy_to(&mut self.scratch);
-                (self.stamp, self.is_waiting) = (at.as_ns(), true);
-                Ok(true)
-            }
-            Ok(None) => Ok(false),
-            // The records that were read are given out first.
-            Err(_) if records > 0 => Ok(false),
-            Err(error) => Err(error.into()),
+        if let Some((at, record)) = next {
+            record.copy_to(&mut self.record);
+            (self.stamp, self.is_there) = (at.as_ns(), true);
         }
+        Ok(self.is_there)
     }
 
     fn check_fits(&self, records: usize, room: usize) -> Result<(), Fault> {
-        let bytes = self.scratch.len();
+        let bytes = self.record.len();
         match records {
             0 => Err(Fault::input(format_args!(
                 "a record of {bytes} bytes does not fit into an array of {room}; pass a larger one"

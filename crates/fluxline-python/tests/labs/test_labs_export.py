@@ -114,7 +114,7 @@ def test_the_program_passes_times_and_statuses_on(program, recorded, tmp_path):
         assert rows["events"] == wanted, (flag, time)
         with h5py.File(out) as file:
             assert file.get("tables/events/key", []).__len__() == wanted
-    again = by_the_program(program, "export", recorded, "--to", "hdf5", "--into", out)
+    again = by_the_program(program, "export", recorded, "--to", "hdf5", "-o", out)
     assert again.returncode == 3 and "exists already" in again.stderr
     again = by_the_program(program, "--json", "export", recorded, "--to", "hdf5", "--into", out)
     error = json.loads(again.stderr)
@@ -140,7 +140,7 @@ def test_a_killed_export_to_npz_begins_anew_and_leaves_nothing_behind(recorded, 
 
 def test_imas_takes_a_channel_for_each_board(recorded, tmp_path):
     imas = package("imas")
-    done = export(recorded, "--to", "imas", tmp_path / "run.nc", "--signal", "adc", "--into",
+    done = export(recorded, "--to", "imas", tmp_path / "run.nc", "--signal", "adc", "--ids",
                   "magnetics/flux_loop/voltage", "--sample-seconds", "1e-8")
     assert done.returncode == 0, done.stderr
     with imas.DBEntry(str(tmp_path / "run.nc"), "r") as entry:

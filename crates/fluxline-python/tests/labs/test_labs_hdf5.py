@@ -131,6 +131,21 @@ def assert_same(group, batches):
             assert got == want or (want is None and got in (None, empty)), (one, got, want)
 
 
+def test_a_replayed_capture_has_the_times_of_its_data(tmp_path):
+    source = {"first_time_ns": 1_000_000_000_000_000_000, "last_time_ns": 1_000_000_060_000_000_000}
+    def start_of(inputs):
+        info = runs.info(ledger={"sources": [source]})
+        info["experiment"]["source"] = inputs
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.h5"
+        to_hdf5(runs.MemoryRun(info, {}), path)
+        with h5py.File(path) as file:
+            return file.attrs["start_time"], file.attrs["end_time"]
+    replayed, live = {"pcap": {"file": "a.pcap"}}, {"udp": {"listen": ["127.0.0.1:6006"]}}
+    assert start_of([replayed]) == ("2001-09-09T01:46:40Z", "2001-09-09T01:47:40Z")
+    assert start_of([replayed, live])[0].startswith("2026-11-23")
+    assert start_of([live])[0].startswith("2026-11-23")
+
+
 @pytest.mark.parametrize("kind", ["hdf5", "npz"])
 def test_random_tables_come_back_value_by_value(kind, tmp_path):
     first = int(os.environ.get("SEED", "1"))

@@ -105,7 +105,7 @@ def test_imas_reads_waveforms_back_with_their_times(tmp_path):
     from fluxline.imas import to_imas
 
     path = tmp_path / "run.nc"
-    to_imas(a_run(), path, into="magnetics/flux_loop/voltage", signal="amplitude",
+    to_imas(a_run(), path, ids="magnetics/flux_loop/voltage", signal="amplitude",
             sample_seconds=1e-6)
     with imas.DBEntry(str(path), "r") as entry:
         ids = entry.get("magnetics")
@@ -126,10 +126,10 @@ def test_imas_reads_waveforms_back_with_their_times(tmp_path):
 
 @pytest.mark.parametrize(("given", "sentence"), [
     ({}, "an IDS needs a place, a column and the sample time"),
-    ({"into": "magnetics"}, "write IDS/ARRAY/FIELD"),
-    ({"into": "magnet/flux_loop/voltage"}, "has no IDS `magnet`"),
-    ({"into": "magnetics/flux_loop/name"}, "does not take waveforms"),
-    ({"into": "magnetics/loop/voltage"}, "does not take waveforms"),
+    ({"ids": "magnetics"}, "write IDS/ARRAY/FIELD"),
+    ({"ids": "magnet/flux_loop/voltage"}, "has no IDS `magnet`"),
+    ({"ids": "magnetics/flux_loop/name"}, "does not take waveforms"),
+    ({"ids": "magnetics/loop/voltage"}, "does not take waveforms"),
     ({"signal": "adc"}, "no selected packet has a column `adc`"),
     ({"path": "run.h5"}, "does not end in .nc"),
 ])
@@ -137,7 +137,7 @@ def test_imas_refuses_in_one_sentence(given, sentence, tmp_path):
     package("imas")
     from fluxline.imas import to_imas
 
-    usual = {"into": "magnetics/flux_loop/voltage", "signal": "amplitude", "sample_seconds": 1e-6}
+    usual = {"ids": "magnetics/flux_loop/voltage", "signal": "amplitude", "sample_seconds": 1e-6}
     options = {**usual, **given} if given else {}
     path = tmp_path / options.pop("path", "run.nc")
     with pytest.raises(ExportError, match=sentence):

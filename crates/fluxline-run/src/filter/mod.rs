@@ -8,7 +8,6 @@
 mod compiled;
 mod expression;
 mod plan;
-mod rejected;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -21,8 +20,8 @@ use fluxline_daq::ledger::FilterCounters;
 
 pub use compiled::CompiledEvents;
 pub(crate) use expression::Expression;
+pub use fluxline_cluster::RejectedEvents;
 pub use plan::FilterPlan;
-pub use rejected::RejectedEvents;
 pub use stage::FilterStage;
 
 /// A filter's decision on one event.

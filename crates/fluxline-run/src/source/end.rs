@@ -38,7 +38,8 @@ impl InputEnd {
     pub fn remote_counters(&self) -> RemoteWriteCounters {
         let mut remote = self.remote.clone();
         remote.records += self.keeper.as_ref().map_or(0, RingKeeper::records);
-        remote.producers_gone += self.fate.producers_died();
+        // Its connection and its ring both show that a producer has died.
+        remote.producers_gone = remote.producers_gone.max(self.fate.producers_died());
         remote.rings_broken += self.fate.broken();
         remote
     }

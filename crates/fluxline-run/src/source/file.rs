@@ -132,6 +132,7 @@ impl Reader {
                 monitor.note(reader.cut());
                 end.counters.other_traffic = counters.other_traffic();
                 end.counters.frames_unusable = counters.unusable();
+                end.counters.check_sum_wrong = counters.check_sum_wrong;
                 let rows = counters.rows().map(|(row, value)| (row.name.into(), value.into()));
                 end.capture = Some(serde_json::Value::Object(rows.collect()));
             }

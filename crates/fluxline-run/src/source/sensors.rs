@@ -8,7 +8,7 @@ use std::path::Path;
 use fluxline::clock;
 use fluxline::ring::Producer;
 use fluxline::udp::{SenderConfig, UdpSender};
-use fluxline_core::{Datagram, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::{self, EmulatorConfig};
 use fluxline_daq::experiment::{Emulator, Source};
@@ -53,6 +53,16 @@ struct Outlet {
 impl Sensors {
     /// Makes the sensors; a seed is drawn where the experiment gives none.
     pub fn new(name: &str, from: &Emulator, format: &LoadedFormat) -> Result<Sensors, Error> {
+        Sensors::at(name, from, format, clock::now())
+    }
+
+    /// Makes the sensors of a run that begins at `epoch`, the start of their time stamps.
+    pub(crate) fn at(
+        name: &str,
+        from: &Emulator,
+        format: &LoadedFormat,
+        epoch: Moment,
+    ) -> Result<Sensors, Error> {
         let config = EmulatorConfig {
             sources: from.sources,
             packet: from.packet.clone(),
@@ -62,7 +72,7 @@ impl Sensors {
             jitter: from.jitter,
             packets: from.packets,
             seed: from.seed.unwrap_or_else(|| clock::now().as_ns()),
-            epoch_start: clock::now(),
+            epoch_start: epoch,
             faults: from.faults,
         };
         let emulator = emulator::Emulator::new(&format.description, config)
@@ -77,7 +87,7 @@ impl Sensors {
     }
 
     /// Returns the maker of packets, without sockets.
-    pub(super) fn into_emulator(self) -> emulator::Emulator {
+    pub(crate) fn into_emulator(self) -> emulator::Emulator {
         self.emulator
     }
 

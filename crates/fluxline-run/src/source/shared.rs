@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use fluxline::push::ConsumerWait;
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline::shm_names;
+use fluxline::shm_url;
 use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Status};
 use fluxline_daq::experiment::{SharedMemory, Source};
+use fluxline_daq::ledger::RemoteWriteCounters;
 
 use super::{Feed, InputEnd, OpenInput};
 use crate::error::Error;
@@ -31,9 +32,10 @@ pub(super) fn open(source: &Source, from: &SharedMemory) -> Result<OpenInput, Er
     let name = source.name.clone();
     let wrong =
         |error: &dyn std::fmt::Display| Error::link(format_args!("source `{name}`: {error}."));
-    let (group, node) = shm_names(&from.url).map_err(|error| wrong(&error))?;
+    let (group, node, users) = shm_url(&from.url).map_err(|error| wrong(&error))?;
     let region = Name::parse(&from.region).map_err(|error| wrong(&error))?;
-    let mut node = Shm::open(&group, &node, ShmConfig::default()).map_err(|error| wrong(&error))?;
+    let config = ShmConfig { users, ..ShmConfig::default() };
+    let mut node = Shm::open(&group, &node, config).map_err(|error| wrong(&error))?;
     let consumer =
         node.push_consumer(from.ring_bytes, ConsumerWait::Sleeps).map_err(|error| wrong(&error))?;
     let grant = Grant { rights: Rights::PUT, key: Key(from.key) };
@@ -50,17 +52,29 @@ pub(super) fn open(source: &Source, from: &SharedMemory) -> Result<OpenInput, Er
 impl Feed for SharedFeed {
     /// Accepts connections and notes how they end, until the run is over.
     fn run(mut self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd {
+        let mut remote = RemoteWriteCounters::default();
         while !stop.is_over() {
-            while let Some(what) = self.node.poll(self.node.now()) {
-                if let Completion::Broken { status, .. } = what
-                    && status != Status::Disconnected
-                {
-                    monitor.note(Some(format!("source `{}`: a producer: {status}", self.name)));
-                }
-            }
+            remote.producers_gone += self.look_for_the_dead(monitor);
             self.node.wait(LOOK);
         }
+        remote.producers_gone += self.look_for_the_dead(monitor);
         self.end.now();
-        InputEnd { fate: self.fate, ..InputEnd::default() }
+        InputEnd { fate: self.fate, remote, ..InputEnd::default() }
+    }
+}
+
+impl SharedFeed {
+    /// Returns the number of producers that vanished since the last call.
+    fn look_for_the_dead(&mut self, monitor: &Monitor) -> u64 {
+        let mut gone = 0;
+        while let Some(what) = self.node.poll(self.node.now()) {
+            if let Completion::Broken { status, .. } = what
+                && status != Status::Disconnected
+            {
+                monitor.note(Some(format!("source `{}`: a producer: {status}", self.name)));
+                gone += 1;
+            }
+        }
+        gone
     }
 }

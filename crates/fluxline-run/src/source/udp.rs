@@ -1,6 +1,6 @@
 //! UDP sockets as a source, and emulated sensors that send to one over loopback.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use fluxline::clock;
@@ -84,12 +84,7 @@ fn bind(name: &str, udp: &Udp) -> Result<UdpReceiver, Error> {
             text.to_socket_addrs().map_err(|_| wrong(text, "an address with a port"))?;
         config.listen.push(addresses.next().ok_or_else(|| wrong(text, "an address"))?);
     }
-    if let Some(text) = &udp.multicast {
-        let group = text.parse().map_err(|_| {
-            Error::input(format_args!("source `{name}`: multicast = {text} is not an IP address."))
-        })?;
-        config.groups.push(Multicast { group, interface: udp.interface.clone() });
-    }
+    config.groups = groups_of(name, udp, &config.listen)?;
     config.buffer_bytes = u32::try_from(udp.receive_buffer_bytes).unwrap_or(u32::MAX);
     config.gro = udp.gro;
     config.busy_poll_us = udp.busy_poll_us;
@@ -103,6 +98,22 @@ fn bind(name: &str, udp: &Udp) -> Result<UdpReceiver, Error> {
     };
     UdpReceiver::bind(config)
         .map_err(|error| Error::link(format_args!("source `{name}`: {error}.")))
+}
+
+/// Returns the multicast groups to join: `multicast`, and each group that is listened on.
+fn groups_of(name: &str, udp: &Udp, listen: &[SocketAddr]) -> Result<Vec<Multicast>, Error> {
+    let named = udp.multicast.as_ref().map(|text| {
+        text.parse::<IpAddr>().map_err(|_| {
+            Error::input(format_args!("source `{name}`: multicast = {text} is not an IP address."))
+        })
+    });
+    let mut groups: Vec<IpAddr> = named.transpose()?.into_iter().collect();
+    let listened = listen.iter().map(SocketAddr::ip).filter(IpAddr::is_multicast);
+    groups.extend(listened);
+    groups.sort_unstable();
+    groups.dedup();
+    let interface = &udp.interface;
+    Ok(groups.into_iter().map(|group| Multicast { group, interface: interface.clone() }).collect())
 }
 
 impl Feed for UdpFeed {

@@ -41,20 +41,25 @@ pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
         "began_ns": run["began_ns"],
         "seconds": seconds(&run),
         "recorded": totals["recorded"],
-        "lost": totals["lost"],
+        "lost": lost(&run),
         "bytes": event_bytes(&folder),
         "status": run["status"],
         "sentence": run["sentence"],
         "shot": run["control"]["shot"],
-        "page": if end == RunEnd::Running { page(path) } else { None },
+        "page": if end == RunEnd::Running { page(&folder) } else { None },
         "fault": fault,
     })
 }
 
+/// Returns the missing packets of the time in which the run recorded.
+fn lost(run: &Value) -> Option<u64> {
+    let paused = run["ledger"]["paused"]["lost"].as_u64().unwrap_or(0);
+    Some(run["totals"]["lost"].as_u64()?.saturating_sub(paused))
+}
+
 /// Returns the size of the event files \[byte\].
 fn event_bytes(folder: &RunFolder) -> u64 {
-    let files = folder.event_files().unwrap_or_default();
-    files.iter().filter_map(|(_, path)| Some(path.metadata().ok()?.len())).sum()
+    folder.event_sizes().unwrap_or_default().iter().map(|(_, bytes)| bytes).sum()
 }
 
 fn seconds(run: &Value) -> Option<f64> {
@@ -63,8 +68,9 @@ fn seconds(run: &Value) -> Option<f64> {
 }
 
 /// Returns the address of the live page of a run, without its token.
-fn page(path: &Path) -> Option<String> {
-    let url = std::fs::read_to_string(path.join(ADDRESS_FILE)).ok()?;
+fn page(folder: &RunFolder) -> Option<String> {
+    let url = folder.directory().read(Path::new(ADDRESS_FILE)).ok()?;
+    let url = String::from_utf8(url).ok()?;
     let address = url.split('#').next()?.trim();
     address.starts_with("http://").then(|| address.to_owned())
 }
@@ -89,7 +95,7 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
         "remarks": remarks,
         "notes": run["notes"].as_array().cloned().unwrap_or_default(),
         "faults": read.faults,
-        "page": if read.end == RunEnd::Running { page(folder.path()) } else { None },
+        "page": if read.end == RunEnd::Running { page(folder) } else { None },
         "commands": [],
         "flow": ledger.as_ref().map(|ledger| snapshot::flow(ledger, 0)),
         "inputs": ledger.as_ref().map(snapshot::inputs),

@@ -68,8 +68,11 @@ struct Stamp {
 
 impl Stamp {
     fn of(path: &Path) -> Option<Stamp> {
-        let changed = |path: &Path| path.metadata().ok()?.modified().ok();
-        Some(Stamp { folder: changed(path)?, run: changed(&path.join(RUN_FILE)) })
+        let run = path.join(RUN_FILE).symlink_metadata().ok();
+        Some(Stamp {
+            folder: path.metadata().ok()?.modified().ok()?,
+            run: run.and_then(|run| run.modified().ok()),
+        })
     }
 }
 

@@ -13,6 +13,8 @@ use fluxline_daq::record::{
     BatchMark, Integrity, ReadError, ReadReport, RecordedBatch, RunEnd, RunFolder, RunReader,
 };
 
+use crate::contained::contain;
+
 /// Time without a question after which the thread no longer follows a run.
 const ASKED: Duration = Duration::from_secs(30);
 /// Pause at the end of a run that is being written.
@@ -90,9 +92,10 @@ impl<V: Visitor> Reading<V> {
 /// Reads until the run is over and complete, or nobody asks any more.
 fn work<V: Visitor>(path: &Path, shared: &Weak<Mutex<State<V>>>) {
     loop {
-        let goes_on = match pass(path, shared) {
-            Ok(goes_on) => goes_on,
-            Err(error) => fail(shared, &error),
+        let goes_on = match contain(|| pass(path, shared)) {
+            Some(Ok(goes_on)) => goes_on,
+            Some(Err(error)) => fail(shared, &error.to_string()),
+            None => fail(shared, "reading failed by a fault of the program"),
         };
         if !goes_on {
             break;
@@ -163,10 +166,10 @@ impl<V> State<V> {
 }
 
 /// Keeps an error as a fault; there is nothing more to read.
-fn fail<V>(shared: &Weak<Mutex<State<V>>>, error: &ReadError) -> bool {
+fn fail<V>(shared: &Weak<Mutex<State<V>>>, fault: &str) -> bool {
     if let Some(state) = shared.upgrade() {
         let mut state = lock(&state);
-        state.faults = vec![error.to_string()];
+        state.faults = vec![fault.to_owned()];
         state.is_complete = true;
     }
     false

@@ -189,5 +189,5 @@ fn time_of(marks: &[SampleMark], sample: u64) -> Option<u64> {
     let samples = to.first_sample - from.first_sample;
     let ns = to.time_ns.saturating_sub(from.time_ns);
     let share = (sample - from.first_sample) as f64 / samples.max(1) as f64;
-    Some(from.time_ns + (share * ns as f64) as u64)
+    Some(from.time_ns.saturating_add((share * ns as f64) as u64))
 }

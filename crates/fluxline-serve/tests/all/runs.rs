@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::support::{get, wait_for};
 
-fn serve(runs: &Path) -> Server {
+pub fn serve(runs: &Path) -> Server {
     let listen = Some("127.0.0.1:0".parse().expect("an address"));
     let config = ServerConfig { listen, ..ServerConfig::default() };
     Server::start_runs(Listening::on(&config).expect("a free port"), runs).expect("served")
 }
 
-fn start(runs: &Path, packets: u64) -> Acquisition {
+pub fn start(runs: &Path, packets: u64) -> Acquisition {
     let text = format!(
         "name = 'boards'\nruns = '{}'\n[[source]]\nname = 'boards'\nformat = 'counter'\n\
          [source.emulator]\nsources = 3\nrate = 3000.0\npackets = {packets}\nin-flight-max = 64\n\

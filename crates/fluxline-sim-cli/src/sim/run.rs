@@ -62,8 +62,8 @@ pub fn run(arguments: &SimRunArguments, json: bool) -> Result<(), Failure> {
         }
         dumped.iter().for_each(dump::Dumped::say);
     }
-    match (arguments.page.serve, pages) {
-        (Some(listen), Some(pages)) => served::pages(listen, pages),
+    match (arguments.page.config(), pages) {
+        (Some(config), Some(pages)) => served::pages(&config, pages),
         _ => Ok(()),
     }
 }

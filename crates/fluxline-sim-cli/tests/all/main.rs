@@ -1,6 +1,7 @@
 //! The program `fluxline-sim` as a black box.
 
 mod dumps;
+mod same_events;
 mod sim;
 mod sim_reproduce;
 mod sim_scenarios;

@@ -15,7 +15,7 @@ use super::ahead::Nearness;
 use super::dump::Dump;
 use super::fault::FaultKind;
 use super::split::Split;
-use super::time::Duration;
+use super::time::{Duration, Instant};
 
 /// A send: unique within a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,6 +94,14 @@ pub struct LinkUse {
     pub to: u32,
     /// The busy time.
     pub busy: Duration,
+}
+
+/// Returns the part of a busy time that has passed by `now`. Networks count a whole frame when it
+/// begins; the link is busy with the last one until `ends`.
+#[must_use]
+pub fn passed(busy: Duration, ends: Instant, now: Instant) -> Duration {
+    let ahead = ends.as_ps().saturating_sub(now.as_ps());
+    Duration::from_ps(busy.as_ps().saturating_sub(ahead))
 }
 
 /// The time that a core of a node has used.
@@ -212,8 +220,10 @@ pub trait Interconnect {
         true
     }
 
-    /// Returns the time for which each link was busy since the start, always in the same order.
-    fn links(&self) -> Vec<LinkUse> {
+    /// Returns the time for which each link was busy from the start until now, always in the same
+    /// order.
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        let _ = now;
         Vec::new()
     }
 

@@ -7,10 +7,12 @@ use super::host::Host;
 use super::observer::Observer;
 use super::sweep::Experiment;
 use super::tickets::{Ticket, Tickets};
-use super::traffic::{Message, Workload};
+use super::traffic::{EventCounts, Message, Workload};
 use crate::core::ahead::Nearness;
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Class, CoreUse, Interconnect, LinkUse, Refusal, Report, SendId};
+use crate::core::interconnect::{
+    Class, CoreUse, Interconnect, LinkUse, Loss, Refusal, Report, SendId,
+};
 use crate::host::config::Bus;
 use crate::{Agenda, Duration, Instant, Model};
 
@@ -36,12 +38,15 @@ pub enum Entry<N> {
     Left(u32),
     /// A frame has crossed the bus of a host to memory.
     Landed(u32),
+    /// The workload changes by itself.
+    Moment,
 }
 
 /// The kinds of entries besides those of networks; no network has them.
 const FAULT: u8 = u8::MAX - 1;
 const LEFT: u8 = u8::MAX - 2;
 const LANDED: u8 = u8::MAX - 3;
+const MOMENT: u8 = u8::MAX - 4;
 
 /// Returns the name of a kind of entries, for traces.
 pub fn kind_name<C: Carrier>(kind: u8) -> &'static str {
@@ -50,6 +55,7 @@ pub fn kind_name<C: Carrier>(kind: u8) -> &'static str {
         FAULT => "fault",
         LEFT => "message on the card",
         LANDED => "frame in memory",
+        MOMENT => "trigger or time-out",
         kind => C::Network::kind_name(kind),
     }
 }
@@ -67,6 +73,7 @@ impl<N: crate::Entry> crate::Entry for Entry<N> {
             Entry::Network(entry) => entry.component(),
             Entry::Fault(kind) => kind.node(),
             Entry::Left(node) | Entry::Landed(node) => *node,
+            Entry::Moment => 0,
         }
     }
 
@@ -77,6 +84,7 @@ impl<N: crate::Entry> crate::Entry for Entry<N> {
             Entry::Fault(_) => FAULT,
             Entry::Left(_) => LEFT,
             Entry::Landed(_) => LANDED,
+            Entry::Moment => MOMENT,
         }
     }
 }
@@ -122,6 +130,8 @@ pub struct Loaded<C: Carrier> {
     quiet: Duration,
     /// The first mistake of the workload.
     mistake: Option<String>,
+    /// The next moment of the workload on the agenda.
+    moment: Option<Instant>,
 }
 
 /// The settings of a network under traffic.
@@ -176,6 +186,7 @@ impl<C: Carrier> Loaded<C> {
             totals: Totals::default(),
             quiet: settings.quiet,
             mistake: None,
+            moment: None,
         };
         loaded.network.begin(agenda);
         for fault in settings.faults {
@@ -189,6 +200,7 @@ impl<C: Carrier> Loaded<C> {
             loaded.plan_next(source, agenda);
             loaded.send_waiting(source, agenda);
         }
+        loaded.ask_ready(agenda);
         loaded.follow_reports(agenda);
         loaded
     }
@@ -227,7 +239,7 @@ impl<C: Carrier> Loaded<C> {
         while let Some(mut message) = self.traffic.next(source, agenda.now()) {
             message.at += self.quiet;
             if self.is_closed {
-                message.at = agenda.now();
+                message.at = message.at.min(agenda.now());
             }
             if let Some(mistake) = self.mistake_of(&message, source, agenda.now()) {
                 self.mistake.get_or_insert(mistake);
@@ -252,7 +264,7 @@ impl<C: Carrier> Loaded<C> {
             format!("to node {to}; another node from 0 to {} is needed", self.nodes.len() - 1)
         } else if bytes == 0 {
             "without bytes".to_owned()
-        } else if at < now {
+        } else if at < now && !self.is_closed {
             format!("at {at}, which is before now, {now}")
         } else {
             return None;
@@ -262,7 +274,30 @@ impl<C: Carrier> Loaded<C> {
 
     fn offer(&mut self, message: &Message) {
         self.totals.offered += 1;
-        self.observer.offered(message);
+        if self.traffic.is_payload(message) {
+            self.observer.offered(message);
+        }
+    }
+
+    /// Asks the nodes that became ready for messages, and plans the next moment of the workload.
+    fn ask_ready(&mut self, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        while let Some(node) = self.traffic.ready() {
+            self.plan_next(node, agenda);
+            self.send_waiting(node, agenda);
+        }
+        if let Some(at) = self.traffic.next_moment()
+            && self.moment.is_none_or(|planned| at < planned)
+        {
+            self.moment = Some(at);
+            agenda.schedule(at.max(agenda.now()), Entry::Moment);
+        }
+    }
+
+    /// Lets the workload change.
+    fn moment(&mut self, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
+        self.moment = None;
+        self.traffic.moment(agenda.now());
+        self.ask_ready(agenda);
     }
 
     fn make(&mut self, source: u32, agenda: &mut Agenda<Entry<EntryOf<C>>>) {
@@ -431,7 +466,11 @@ impl<C: Carrier> Loaded<C> {
         }
         if let Some(message) = arrived.message {
             self.totals.delivered += 1;
-            self.observer.delivered(&message, agenda.now().since(message.at));
+            if self.traffic.is_payload(&message) {
+                self.observer.delivered(&message, agenda.now().since(message.at));
+            }
+            self.traffic.arrived(&message, agenda.now());
+            self.ask_ready(agenda);
         }
         if let Some(answer) = arrived.answer {
             self.nodes[node as usize].answers.push_back(answer);
@@ -489,6 +528,7 @@ where
             Entry::Fault(kind) => self.fault(kind, agenda),
             Entry::Left(node) => self.left(node, agenda),
             Entry::Landed(node) => self.landed(node, agenda),
+            Entry::Moment => self.moment(agenda),
         }
         self.follow_reports(agenda);
     }
@@ -509,8 +549,25 @@ where
         &mut self.observer
     }
 
-    fn links(&self) -> Vec<LinkUse> {
-        self.network.links()
+    fn begin(&mut self, now: Instant) {
+        self.observer.reset();
+        self.traffic.begin(now);
+    }
+
+    fn events(&self) -> Option<&EventCounts> {
+        self.traffic.events()
+    }
+
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        self.network.links(now)
+    }
+
+    fn lost(&self) -> u64 {
+        Loaded::lost(self)
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        self.network.losses()
     }
 
     fn cores(&self) -> Vec<CoreUse> {

@@ -18,7 +18,7 @@ pub fn section(points: &[Point]) -> Option<Section> {
         blocks.push(Block::Table(losses(points)));
     }
     let text = format!(
-        "Cores: share of the time at load {:.3}. Losses count from the start, warm-up included.",
+        "Cores: share of the time at load {:.3}. Losses are those of the measured time.",
         last.load
     );
     (!blocks.is_empty()).then(|| Section {

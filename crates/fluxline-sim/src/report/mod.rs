@@ -3,8 +3,10 @@
 //! [`simulate()`] measures every load of a scenario. [`page()`] makes a page for readers,
 //! [`tables()`] makes tables for other programs. Equal scenarios give equal reports.
 
+mod events;
 mod hosts;
 mod links;
+mod number;
 mod page;
 mod results;
 mod simulate;
@@ -12,9 +14,9 @@ mod sweep;
 mod tables;
 
 pub use links::by_node;
-pub(crate) use page::number;
+pub(crate) use number::number;
 pub use page::{Setting, Subject, page, page_of};
-pub use results::{Latency, LinkGrid, Lost, Point, Precision, Results, Saturation};
+pub use results::{Events, Latency, LinkGrid, Lost, Point, Precision, Results, Saturation};
 pub use simulate::{Stage, Swept, simulate, stages, sweep};
 pub use sweep::sweep_page;
 pub use tables::{Column, Columns, Field, sweep_tables, tables, units};

@@ -4,8 +4,9 @@ use fluxline_report::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Page, Plot, Scale, Section, Style, Table,
 };
 
-use super::hosts;
+use super::number::number;
 use super::results::{Latency, LinkGrid, Point, Precision, Results};
+use super::{events, hosts};
 use crate::scenario::Scenario;
 
 /// Bins per decade of the latency histogram.
@@ -84,6 +85,7 @@ pub fn page_of(subject: &Subject, results: &Results) -> Page {
         sections: [
             Some(load_section(points)),
             Some(points_section(points)),
+            events::section(points),
             Some(distribution_section(points)),
             Some(nodes_section(points)),
             Some(links_section(points)),
@@ -152,6 +154,9 @@ fn verdict(subject: &Subject, results: &Results) -> String {
     let mut said = Vec::new();
     let carried = |point: &&Point| point.accepted_mb_s < CARRIED * point.offered_mb_s;
     match results.points.iter().find(carried) {
+        _ if subject.window > 0 && results.points.iter().any(|point| point.events.is_some()) => {
+            said.push(format!("A closed loop: {} events are open.", subject.window));
+        }
         _ if subject.window > 0 => said
             .push(format!("A closed loop: each node has {} messages under way.", subject.window)),
         Some(point) => said.push(format!(
@@ -197,10 +202,9 @@ fn load_section(points: &[Point]) -> Section {
         let y = |point: &Point| point.latency_us.as_ref().map_or(f64::NAN, value);
         points.iter().map(|point| (point.load, y(point))).collect()
     };
-    let half = |latency: &Latency| latency.half_width.unwrap_or(f64::NAN);
     let band = |point: &Point| {
         let latency = point.latency_us.as_ref();
-        latency.map_or((f64::NAN, f64::NAN), |of| (of.mean - half(of), of.mean + half(of)))
+        latency.map_or((f64::NAN, f64::NAN), |of| (of.low(), of.high()))
     };
     let mean = Curve {
         band: points.iter().map(band).collect(),
@@ -246,7 +250,8 @@ fn points_section(points: &[Point]) -> Section {
         "offered [MB/s]",
         "accepted [MB/s]",
         "mean [us]",
-        "± [us]",
+        "95 % from [us]",
+        "to [us]",
         "p50 [us]",
         "p99 [us]",
         "p99.9 [us]",
@@ -266,9 +271,9 @@ fn points_section(points: &[Point]) -> Section {
     };
     Section {
         title: "Points".to_string(),
-        text: "Offered and accepted are payload of a node, mean over the nodes; ± is the mean's \
-               interval of 95 % confidence, marked where it is wider than asked for. Lost messages \
-               and those in flight at the end are counted from the start."
+        text: "Offered and accepted are payload of a node, mean over the nodes. The mean's \
+               interval of 95 % confidence is marked where it is wider than asked for. Lost \
+               messages are those of the measured time."
             .to_string(),
         blocks: vec![Block::Table(table)],
         ..Section::default()
@@ -279,19 +284,23 @@ fn point_row(point: &Point) -> Vec<Cell> {
     let number = |text: String| Cell::Number(text);
     let latency = |value: fn(&Latency) -> f64| {
         Cell::Number(
-            point.latency_us.as_ref().map_or("–".to_string(), |of| self::number(value(of))),
+            point
+                .latency_us
+                .as_ref()
+                .map_or("–".to_string(), |of| super::number::number(value(of))),
         )
     };
     let steady = match point.is_rising {
         true => Cell::Bad("never".to_string()),
-        false => Cell::Good(format!("{} us", self::number(point.warm_up_us))),
+        false => Cell::Good(format!("{} us", super::number::number(point.warm_up_us))),
     };
     vec![
         number(format!("{:.3}", point.load)),
         number(format!("{:.2}", point.offered_mb_s)),
         number(format!("{:.2}", point.accepted_mb_s)),
         latency(|of| of.mean),
-        match (latency(|of| of.half_width.unwrap_or(f64::NAN)), point.precision) {
+        latency(Latency::low),
+        match (latency(Latency::high), point.precision) {
             (Cell::Number(text), Precision::Missed) => Cell::Bad(text),
             (cell, _) => cell,
         },
@@ -454,17 +463,6 @@ fn keys(scenario: &Scenario) -> Vec<Setting> {
         }
     }
     rows
-}
-
-/// Writes a number with three significant digits, or all digits before the point.
-pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
-        _ if !value.is_finite() => "–".to_string(),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
 }
 
 /// Writes a fairness index; a network that delivers nothing has none.

@@ -50,6 +50,9 @@ pub struct Point {
     pub source_jain: Option<f64>,
     /// Jain's fairness index of the targets that messages go to.
     pub target_jain: Option<f64>,
+    /// Event building; `None`: other traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Events>,
     /// Virtual time of the warm-up \[us\].
     pub warm_up_us: f64,
     /// Virtual time that was measured \[us\].
@@ -63,7 +66,7 @@ pub struct Point {
     /// Shares of its time that each core of a host used; empty: a network without hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<CoreShares>,
-    /// Frames lost since the start, by place.
+    /// Frames lost in the measured time, by place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Lost>,
     /// Largest latency of a bin \[us\] and messages in it.
@@ -108,8 +111,8 @@ impl Precision {
 pub struct Latency {
     /// The mean.
     pub mean: f64,
-    /// Half of the mean's interval of 95 % confidence; `None`: too few messages.
-    pub half_width: Option<f64>,
+    /// The mean's interval of 95 % confidence; `None`: too few messages.
+    pub interval: Option<[f64; 2]>,
     /// Half of all are faster.
     pub p50: f64,
     /// 99 of 100 are faster.
@@ -118,6 +121,47 @@ pub struct Latency {
     pub p999: f64,
     /// The slowest.
     pub max: f64,
+}
+
+/// Event building at one load.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Events {
+    /// Events of which every fragment arrived.
+    pub built: u64,
+    /// Events that their builder gave up.
+    pub incomplete: u64,
+    /// Triggers that were refused, because too many events were open.
+    pub vetoed: u64,
+    /// Events built a second.
+    pub per_s: f64,
+    /// Payload of these, of all builders together \[MB/s\].
+    pub built_mb_s: f64,
+    /// Fragments that were triggered and had not arrived, mean over time.
+    pub waiting: f64,
+    /// The most of them since the start.
+    pub waiting_most: u64,
+    /// Bytes of open events in a builder, mean over time and builders.
+    pub memory_bytes: f64,
+    /// The most of them in one builder since the start.
+    pub memory_most_bytes: u64,
+    /// From trigger to the last fragment \[us\]: half of the events are faster.
+    pub p50_us: f64,
+    /// 99 of 100 are faster \[us\].
+    pub p99_us: f64,
+    /// The slowest \[us\].
+    pub max_us: f64,
+}
+
+impl Latency {
+    /// Returns the lower end of the interval; NaN: there is none.
+    pub fn low(&self) -> f64 {
+        self.interval.map_or(f64::NAN, |[low, _]| low)
+    }
+
+    /// Returns the upper end of the interval; NaN: there is none.
+    pub fn high(&self) -> f64 {
+        self.interval.map_or(f64::NAN, |[_, high]| high)
+    }
 }
 
 /// Frames lost at one place.

@@ -3,10 +3,11 @@
 use std::num::NonZeroUsize;
 
 use super::links;
-use super::results::{Latency, Lost, Point, Precision, Results, Saturation};
+use super::results::{Events, Latency, Lost, Point, Precision, Results, Saturation};
 use crate::Fingerprint;
 use crate::core::interconnect::Loss;
-use crate::load::sweep::{self, Goal, NodeLoad, Outcome, Progress, WarmUp};
+use crate::load::statistics::Estimate;
+use crate::load::sweep::{self, EventOutcome, Goal, NodeLoad, Outcome, Progress, WarmUp};
 use crate::scenario::{Measured, Refused, Scenario, Variant};
 
 /// The stage of a simulation, for a progress bar.
@@ -127,7 +128,7 @@ fn of_points<'a>(
 }
 
 fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
-    let Measured { outcome, lost, in_flight, losses } = measured;
+    let Measured { outcome, in_flight } = measured;
     let is_given = scenario.traffic.window == 0 && scenario.traffic.replay.is_none();
     let load = match is_given {
         false => outcome.offered_bytes_per_s / scenario.link_bytes_per_s(),
@@ -135,8 +136,8 @@ fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
     };
     let links = links::grids(scenario, &outcome.links);
     let of = |loss: &Loss| Lost { place: loss.place.clone(), frames: loss.frames };
-    let losses = losses.iter().map(of).collect();
-    Point { lost: *lost, in_flight: *in_flight, links, losses, ..Point::of(load, outcome) }
+    let losses = outcome.losses.iter().map(of).collect();
+    Point { in_flight: *in_flight, links, losses, ..Point::of(load, outcome) }
 }
 
 impl Point {
@@ -144,9 +145,10 @@ impl Point {
     #[must_use]
     pub fn of(load: f64, outcome: &Outcome) -> Point {
         let mega = |bytes_per_s: f64| bytes_per_s / 1e6;
+        let Estimate { mean, low, high, .. } = outcome.latency_ns;
         let latency = Latency {
-            mean: outcome.latency_ns.mean / 1e3,
-            half_width: Some(outcome.latency_ns.half_width / 1e3).filter(|half| half.is_finite()),
+            mean: mean / 1e3,
+            interval: Some([low / 1e3, high / 1e3]).filter(|_| high.is_finite()),
             p50: outcome.p50.as_us(),
             p99: outcome.p99.as_us(),
             p999: outcome.p99_9.as_us(),
@@ -159,12 +161,13 @@ impl Point {
             accepted_mb_s: mega(outcome.accepted_bytes_per_s),
             latency_us: Some(latency).filter(|_| outcome.messages > 0),
             messages: outcome.messages,
-            lost: 0,
+            lost: outcome.lost,
             in_flight: 0,
             sources_mb_s: delivered_mb_s(&outcome.sources),
             targets_mb_s: delivered_mb_s(&outcome.targets),
             source_jain: outcome.source_fairness().map(|fairness| fairness.jain),
             target_jain: outcome.target_fairness().map(|fairness| fairness.jain),
+            events: outcome.events.as_ref().map(events),
             warm_up_us: outcome.warm_up.as_us(),
             measured_us: outcome.measured.as_us(),
             is_rising: outcome.warm_up_end == WarmUp::CutShort,
@@ -182,6 +185,23 @@ impl Point {
             hops: outcome.hops,
             fingerprint: outcome.fingerprint.to_string(),
         }
+    }
+}
+
+fn events(of: &EventOutcome) -> Events {
+    Events {
+        built: of.built,
+        incomplete: of.incomplete,
+        vetoed: of.vetoed,
+        per_s: of.per_s,
+        built_mb_s: of.bytes_per_s / 1e6,
+        waiting: of.waiting_mean,
+        waiting_most: of.waiting_most,
+        memory_bytes: of.memory_mean,
+        memory_most_bytes: of.memory_most,
+        p50_us: of.p50.as_us(),
+        p99_us: of.p99.as_us(),
+        max_us: of.max.as_us(),
     }
 }
 

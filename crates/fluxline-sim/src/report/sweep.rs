@@ -2,7 +2,8 @@
 
 use fluxline_report::{Block, Cell, Page, Plot, Scale, Section, Style, Table};
 
-use super::page::{Subject, axis, curve, how_section, number};
+use super::number::number;
+use super::page::{Subject, axis, curve, how_section};
 use super::results::{Latency, Point};
 use super::simulate::Swept;
 use crate::scenario::Scenario;
@@ -86,7 +87,8 @@ fn rows(key: &str, swept: &[Swept<'_>]) -> Section {
         "offered [MB/s]",
         "accepted [MB/s]",
         "mean [us]",
-        "± [us]",
+        "95 % from [us]",
+        "to [us]",
         "p99 [us]",
         "busiest link",
         "lost",
@@ -106,7 +108,8 @@ fn rows(key: &str, swept: &[Swept<'_>]) -> Section {
             Cell::Number(format!("{:.2}", point.offered_mb_s)),
             Cell::Number(format!("{:.2}", point.accepted_mb_s)),
             latency(|of| of.mean),
-            latency(|of| of.half_width.unwrap_or(f64::NAN)),
+            latency(Latency::low),
+            latency(Latency::high),
             latency(|of| of.p99),
             Cell::Number(format!("{:.1} %", 100.0 * point.busiest())),
             Cell::Number(point.lost.to_string()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::results::{Latency, Point, Results};
+use super::results::{Events, Latency, Point, Results};
 use super::simulate::Swept;
 
 /// A column of a table.
@@ -44,6 +44,8 @@ fn field(name: &'static str, column: Column) -> Field {
         Column::Text(_) => "",
         _ if name.ends_with("_mb_s") => "MB/s",
         _ if name.ends_with("_us") => "us",
+        _ if name.ends_with("_bytes") => "B",
+        _ if name.ends_with("per_s") => "1/s",
         _ => "1",
     };
     Field { name, unit, column }
@@ -56,11 +58,15 @@ pub fn units(tables: &[Columns]) -> BTreeMap<&'static str, &'static str> {
     fields.filter(|field| !field.unit.is_empty()).map(|field| (field.name, field.unit)).collect()
 }
 
-/// Makes the tables: points, nodes, links and the latency histograms.
+/// Makes the tables: points, nodes, links, the latency histograms, and events if there are any.
 #[must_use]
 pub fn tables(results: &Results) -> Vec<Columns> {
     let points = &results.points;
-    vec![self::points(points), nodes(points), links(points), latency(points)]
+    let mut tables = vec![self::points(points), nodes(points), links(points), latency(points)];
+    if points.iter().any(|point| point.events.is_some()) {
+        tables.push(events(points));
+    }
+    tables
 }
 
 /// Makes the tables of a sweep: those of [`tables`] with the value of each row in front.
@@ -123,7 +129,8 @@ fn points(points: &[Point]) -> Columns {
         field("offered_mb_s", float(|point| point.offered_mb_s)),
         field("accepted_mb_s", float(|point| point.accepted_mb_s)),
         field("mean_us", of(|latency| latency.mean)),
-        field("half_width_us", of(|latency| latency.half_width.unwrap_or(f64::NAN))),
+        field("low_us", of(|latency| latency.low())),
+        field("high_us", of(|latency| latency.high())),
         field("p50_us", of(|latency| latency.p50)),
         field("p99_us", of(|latency| latency.p99)),
         field("p999_us", of(|latency| latency.p999)),
@@ -142,6 +149,33 @@ fn points(points: &[Point]) -> Columns {
         field("fingerprint", Column::Text(prints)),
     ];
     Columns { name: "points", columns }
+}
+
+fn events(points: &[Point]) -> Columns {
+    let with_events: Vec<(f64, Events)> =
+        points.iter().filter_map(|point| Some((point.load, point.events?))).collect();
+    let float = |value: fn(&Events) -> f64| {
+        Column::Float(with_events.iter().map(|(_, events)| value(events)).collect())
+    };
+    let count = |value: fn(&Events) -> u64| {
+        Column::Count(with_events.iter().map(|(_, events)| value(events)).collect())
+    };
+    let columns = vec![
+        field("load", Column::Float(with_events.iter().map(|(load, _)| *load).collect())),
+        field("built", count(|of| of.built)),
+        field("incomplete", count(|of| of.incomplete)),
+        field("vetoed", count(|of| of.vetoed)),
+        field("per_s", float(|of| of.per_s)),
+        field("built_mb_s", float(|of| of.built_mb_s)),
+        field("waiting", float(|of| of.waiting)),
+        field("waiting_most", count(|of| of.waiting_most)),
+        field("memory_bytes", float(|of| of.memory_bytes)),
+        field("memory_most_bytes", count(|of| of.memory_most_bytes)),
+        field("p50_us", float(|of| of.p50_us)),
+        field("p99_us", float(|of| of.p99_us)),
+        field("max_us", float(|of| of.max_us)),
+    ];
+    Columns { name: "events", columns }
 }
 
 fn nodes(points: &[Point]) -> Columns {

@@ -3,7 +3,7 @@
 //!
 //! Facts, parameters with their origins, figures and variants are in files, one for each family of
 //! networks: `crates/fluxline-sim/published/*.toml`. Models give the numbers. A parameter names the
-//! facts that it was chosen from; these facts are calibrated, all others are predicted or missed.
+//! facts that it was chosen from; these facts are calibrated, never predicted.
 //!
 //! A further point of a figure needs its `[[fact]]` alone, with its position in the figure (`at`).
 //! To add a paper, write a file and a model, and list it in [`SETS`].

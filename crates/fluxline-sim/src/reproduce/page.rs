@@ -7,7 +7,7 @@ use fluxline_report::{
 };
 
 use super::published::{self, Fact, Gap, NUMBER, Origin, Source};
-use super::set::{self, Comparison, Figure, Judged, Parameter, Trials, Verdict};
+use super::set::{self, Comparison, Figure, Judged, Parameter, Tally, Trials, Verdict};
 use crate::Duration;
 
 /// Makes the page of some comparisons.
@@ -36,9 +36,11 @@ pub fn page(comparisons: &[Comparison]) -> Page {
 
 fn note(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Predicted => "no parameter was chosen from them",
-        Verdict::Calibrated => "a parameter was chosen from them",
+        Verdict::Predicted => "numbers; no parameter was chosen from them",
+        Verdict::Shape => "shapes and bounds that hold; no parameter was chosen from them",
+        Verdict::Calibrated => "a parameter was chosen from them, or they follow from one",
         Verdict::Missed => "outside the tolerance",
+        Verdict::Repeated => "measurements in another unit; they do not count",
     }
 }
 
@@ -152,14 +154,14 @@ fn fact_row(judged: &Judged) -> Vec<Cell> {
     ];
     row.extend(Verdict::ALL.map(|verdict| match (verdict == judged.verdict, verdict) {
         (false, _) => text(""),
-        (true, Verdict::Predicted) => Cell::Good(MARK.to_string()),
-        (true, Verdict::Calibrated) => text(MARK),
+        (true, Verdict::Predicted | Verdict::Shape) => Cell::Good(MARK.to_string()),
+        (true, Verdict::Calibrated | Verdict::Repeated) => text(MARK),
         (true, Verdict::Missed) => Cell::Bad(MARK.to_string()),
     }));
     row
 }
 
-/// Returns the table of all facts; each has a mark in exactly one of the last three columns.
+/// Returns the table of all facts; each has a mark in exactly one of the last five columns.
 fn facts(comparison: &Comparison) -> Table {
     let names = ["source", "fact", "published", "model", "off by"];
     let verdicts = Verdict::ALL.map(Verdict::name);
@@ -271,21 +273,27 @@ A test fails when the page differs from the program's output.
 
 A fact has exactly one verdict:
 
-* **predicted**: the model agrees, and no parameter was chosen from the fact;
-* **calibrated**: the model agrees, but a parameter was chosen from the fact, or repeats it.
-  Agreement proves nothing;
-* **missed**: the model disagrees.
+* **predicted**: the model agrees with a number, and no parameter was chosen from the fact;
+* **shape**: the model agrees with a shape or a bound, and no parameter was chosen from the fact;
+* **calibrated**: the model agrees, but a parameter was chosen from the fact, or the fact follows
+  from a definition or from another calibration. Agreement proves nothing;
+* **missed**: the model disagrees;
+* **repeated**: the measurement of another fact in another unit, such as the rate beside a latency.
+  It does not count, but the other fact is missed if this one is.
 
 A number counts as met within 10 % of its range, a number of the table of ATOLL and Myrinet within 5
 %, a shape or bound only inside its range. A statement is one fact. It is two where a parameter was
 chosen from one part of it. Each parameter names the facts that it was chosen from, and the verdict
 follows from this list.
+
+## All sets
+
 ";
 
 /// Writes comparisons as the manual's page.
 #[must_use]
 pub fn markdown(comparisons: &[Comparison]) -> String {
-    let mut page = INTRODUCTION.to_string();
+    let mut page = INTRODUCTION.to_string() + &totals(comparisons);
     for comparison in comparisons {
         let title = &comparison.published.title;
         let _ = write!(page, "\n## {}: {title}\n\n", comparison.set.name);
@@ -306,6 +314,39 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
         page += &marked(&sources(comparison));
     }
     page
+}
+
+/// Returns the sentence and the table of all sets: the numbers first.
+fn totals(comparisons: &[Comparison]) -> String {
+    let numbers = Tally::of(comparisons, false);
+    let (free, calibrated, all) = (numbers.free, numbers.calibrated, numbers.all());
+    let sentence = format!(
+        "Of {all} published numbers {free} are predicted, {calibrated} are met by calibration, and \
+         {} are missed.",
+        numbers.missed
+    );
+    let row = |name: &str, of: &[Comparison]| {
+        let tallies = [Tally::of(of, false), Tally::of(of, true)];
+        let counts =
+            tallies.iter().flat_map(|of| [of.all(), of.free, of.calibrated, of.missed].map(count));
+        std::iter::once(text(name)).chain(counts).collect::<Vec<Cell>>()
+    };
+    let mut rows: Vec<Vec<Cell>> =
+        comparisons.iter().map(|one| row(one.set.name, std::slice::from_ref(one))).collect();
+    rows.push(row("all", comparisons));
+    let shape = ["shapes and bounds", "hold", "calibrated", "missed"];
+    let table = Table {
+        title: "All sets".to_string(),
+        columns: columns(
+            &[&["set", "numbers", "predicted", "calibrated", "missed"][..], &shape].concat(),
+        ),
+        rows,
+    };
+    paragraph(&sentence) + &marked(&table)
+}
+
+fn count(count: usize) -> Cell {
+    Cell::Number(count.to_string())
 }
 
 /// Returns a text in lines of the manual's width, and an empty line.

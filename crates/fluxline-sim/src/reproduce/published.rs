@@ -82,6 +82,12 @@ pub struct Fact {
     /// Largest deviation from the range, as a fraction of its nearer end; 0 for a shape or a bound.
     #[serde(default = "number")]
     pub tolerance: f64,
+    /// The fact that has the same measurement in another unit; this one does not count.
+    #[serde(rename = "same-as")]
+    pub same_as: Option<String>,
+    /// The definition or calibration that it follows from, though no parameter names it: no
+    /// prediction.
+    pub follows: Option<String>,
     /// Its positions in figures. If the model has no number of its own for the fact, it is that of
     /// the first curve at the first position.
     #[serde(rename = "at", default)]
@@ -243,6 +249,12 @@ impl Published {
                     let path = format!("fact.{number}.at.{at}.figure");
                     return Some((path, unknown("figure", &point.figure, &figures)));
                 }
+            }
+            let others = self.facts.iter().filter(|other| other.same_as.is_none());
+            let others: Vec<&str> = others.map(|other| other.id.as_str()).collect();
+            if let Some(same) = fact.same_as.as_deref().filter(|same| !others.contains(same)) {
+                let path = format!("fact.{number}.same-as");
+                return Some((path, unknown("fact", same, &others)));
             }
             if self.facts[..number].iter().any(|before| before.id == fact.id) {
                 let message = format!("the fact `{}` is there twice; rename one", fact.id);

@@ -208,25 +208,38 @@ impl Parameter {
 /// The judgement of a fact: exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The model agrees, and no parameter was chosen from the fact.
+    /// The model agrees with a number, and no parameter was chosen from the fact.
     Predicted,
-    /// The model agrees, and a parameter was chosen from the fact: agreement proves nothing.
+    /// The model agrees with a shape or a bound, and no parameter was chosen from the fact.
+    Shape,
+    /// The model agrees, and a parameter was chosen from the fact, or it follows from a definition
+    /// or another calibration: agreement proves nothing.
     Calibrated,
     /// The model disagrees.
     Missed,
+    /// The measurement of another fact in another unit; it does not count.
+    Repeated,
 }
 
 impl Verdict {
     /// All verdicts, in the order of the columns.
-    pub const ALL: [Verdict; 3] = [Verdict::Predicted, Verdict::Calibrated, Verdict::Missed];
+    pub const ALL: [Verdict; 5] = [
+        Verdict::Predicted,
+        Verdict::Shape,
+        Verdict::Calibrated,
+        Verdict::Missed,
+        Verdict::Repeated,
+    ];
 
     /// Returns the name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Predicted => "predicted",
+            Verdict::Shape => "shape",
             Verdict::Calibrated => "calibrated",
             Verdict::Missed => "missed",
+            Verdict::Repeated => "repeated",
         }
     }
 }
@@ -240,22 +253,29 @@ pub struct Judged {
     pub deviation: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// The parameters that were chosen from the fact, as `machine: name`.
+    /// The parameters that were chosen from the fact, as `machine: name`, and what else it follows
+    /// from.
     pub chosen: Vec<String>,
 }
 
 impl Judged {
-    /// Judges a fact. Whether it is calibrated follows from the parameters alone, so a fact cannot
-    /// be a calibration and a prediction.
+    /// Judges a fact, with the repetitions of its measurement in other units: all must hold, and
+    /// none may have chosen a parameter. Whether it is calibrated follows from the file alone, so a
+    /// fact cannot be a calibration and a prediction.
     #[must_use]
-    pub fn of(finding: Finding, parameters: &[Parameter]) -> Judged {
-        let names = |one: &&Parameter| one.facts.iter().any(|fact| fact.id == finding.fact.id);
-        let chosen: Vec<String> =
+    pub fn of(finding: Finding, repeats: &[Finding], parameters: &[Parameter]) -> Judged {
+        let all = || std::iter::once(&finding).chain(repeats);
+        let is_one = |id: &str| all().any(|one| one.fact.id == id);
+        let names = |one: &&Parameter| one.facts.iter().any(|fact| is_one(&fact.id));
+        let mut chosen: Vec<String> =
             parameters.iter().filter(names).map(Parameter::full_name).collect();
-        let verdict = match (finding.holds(), chosen.is_empty()) {
-            (false, _) => Verdict::Missed,
-            (true, true) => Verdict::Predicted,
-            (true, false) => Verdict::Calibrated,
+        chosen.extend(finding.fact.follows.clone());
+        let verdict = match finding.fact {
+            Fact { same_as: Some(_), .. } => Verdict::Repeated,
+            _ if !all().all(Finding::holds) => Verdict::Missed,
+            _ if !chosen.is_empty() => Verdict::Calibrated,
+            fact if fact.is_shape() => Verdict::Shape,
+            _ => Verdict::Predicted,
         };
         Judged { finding, deviation: finding.deviation(), verdict, chosen }
     }
@@ -330,15 +350,58 @@ impl Comparison {
         self.facts.iter().filter(|fact| fact.verdict == verdict).count()
     }
 
+    /// Returns the number of shapes and bounds, or of numbers, with a verdict.
+    #[must_use]
+    pub fn count_of(&self, is_shape: bool, verdict: Verdict) -> usize {
+        let facts = self.facts.iter().filter(|of| of.finding.fact.is_shape() == is_shape);
+        facts.filter(|fact| fact.verdict == verdict).count()
+    }
+
     /// Returns the counts of all verdicts as a sentence.
     #[must_use]
     pub fn verdict(&self) -> String {
-        let [predicted, calibrated, missed] = Verdict::ALL.map(|verdict| self.count(verdict));
+        let (numbers, shapes) = (Tally::of([self], false), Tally::of([self], true));
         format!(
-            "{}: of {} published facts {predicted} are predicted, {calibrated} are met by \
-             calibration, and {missed} are missed.",
+            "{}: {} published numbers: {} predicted, {} met by calibration, {} missed. {} shapes \
+             and bounds: {} met freely, {} met by calibration, {} missed.",
             self.set.name,
-            self.facts.len(),
+            numbers.all(),
+            numbers.free,
+            numbers.calibrated,
+            numbers.missed,
+            shapes.all(),
+            shapes.free,
+            shapes.calibrated,
+            shapes.missed,
         )
+    }
+}
+
+/// The verdicts on numbers, or on shapes and bounds; each measurement counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Numbers that are predicted, or shapes that hold.
+    pub free: usize,
+    /// Met by calibration.
+    pub calibrated: usize,
+    /// Those that are missed.
+    pub missed: usize,
+}
+
+impl Tally {
+    /// Counts the verdicts on shapes and bounds, or on numbers, of some comparisons.
+    pub fn of<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>, is_shape: bool) -> Tally {
+        let free = if is_shape { Verdict::Shape } else { Verdict::Predicted };
+        comparisons.into_iter().fold(Tally::default(), |sum, one| Tally {
+            free: sum.free + one.count_of(is_shape, free),
+            calibrated: sum.calibrated + one.count_of(is_shape, Verdict::Calibrated),
+            missed: sum.missed + one.count_of(is_shape, Verdict::Missed),
+        })
+    }
+
+    /// Returns the sum.
+    #[must_use]
+    pub fn all(&self) -> usize {
+        self.free + self.calibrated + self.missed
     }
 }

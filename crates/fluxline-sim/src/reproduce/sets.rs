@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use fluxline_toml::LoadError;
 
 use super::pair::BadStand;
-use super::published::Published;
+use super::published::{Fact, Published};
 use super::set::{Comparison, Facts, Finding, Judged, Parameter, Set, Trials};
 use super::set::{figure, number, question};
 use super::{atoll, ethernet, links, myrinet, sci};
@@ -88,11 +88,18 @@ impl Set {
             assert!(is_own, "a model has a number for `{id}`; {} has no such fact", self.file);
         }
         let parameters = self.parameters(published, &facts)?;
-        let mut judged = Vec::new();
-        for fact in &published.facts {
+        let finding = |fact: &'static Fact| {
             let model = number(fact, &run).ok_or_else(|| self.no_model(&fact.id))?;
-            judged.push(Judged::of(Finding { fact, model }, &parameters));
-        }
+            Ok(Finding { fact, model })
+        };
+        let findings: Vec<Finding> =
+            published.facts.iter().map(finding).collect::<Result<_, BadStand>>()?;
+        let judged = findings.iter().map(|&one| {
+            let is_repeat = |other: &&Finding| other.fact.same_as.as_ref() == Some(&one.fact.id);
+            let repeats: Vec<Finding> = findings.iter().filter(is_repeat).copied().collect();
+            Judged::of(one, &repeats, &parameters)
+        });
+        let judged = judged.collect();
         let figures = run.figures.into_iter().map(|(id, curves)| figure(published, id, curves));
         let rows = run.trials.into_iter();
         let trials = rows.map(|(id, rows)| Trials::of(question(published, id), rows)).collect();

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::pair::{Pair, link_lc1};
-use super::published::Published;
+use super::published::{Fact, Published};
 use super::sci::stand_b;
 use super::{Comparison, Finding, Judged, Origin, Parameter, SETS, Set, Verdict};
 use crate::host::preset;
@@ -45,11 +45,17 @@ fn calibrations_and_predictions_are_disjoint() {
         assert_eq!(counts.iter().sum::<usize>(), comparison.facts.len());
         for judged in &comparison.facts {
             let fact = judged.finding.fact;
-            let is_chosen = parameters.iter().any(|one| one.facts.contains(&fact));
+            let is_same = |one: &Fact| one.id == fact.id || one.same_as.as_ref() == Some(&fact.id);
+            let is_chosen = fact.follows.is_some()
+                || parameters.iter().any(|one| one.facts.iter().any(|of| is_same(of)));
+            let all = comparison.facts.iter().filter(|of| is_same(of.finding.fact));
+            let holds = all.clone().all(|of| of.finding.holds());
             match judged.verdict {
-                Verdict::Predicted => assert!(!is_chosen, "{}", fact.id),
-                Verdict::Calibrated => assert!(is_chosen, "{}", fact.id),
-                Verdict::Missed => assert!(!judged.finding.holds()),
+                Verdict::Predicted => assert!(!is_chosen && !fact.is_shape(), "{}", fact.id),
+                Verdict::Shape => assert!(!is_chosen && fact.is_shape(), "{}", fact.id),
+                Verdict::Calibrated => assert!(is_chosen && holds, "{}", fact.id),
+                Verdict::Missed => assert!(!holds, "{}", fact.id),
+                Verdict::Repeated => assert!(fact.same_as.is_some(), "{}", fact.id),
             }
         }
         for one in parameters {
@@ -193,14 +199,26 @@ fn a_fact_is_calibrated_exactly_if_a_parameter_names_it() {
     let free = Parameter { machine, name, value, origin, reason, facts };
     let chosen = Parameter { origin: Origin::Calibrated, facts: vec![fact], ..free.clone() };
     let verdict = |model: f64, parameter: &Parameter| {
-        Judged::of(Finding { fact, model }, std::slice::from_ref(parameter)).verdict
+        Judged::of(Finding { fact, model }, &[], std::slice::from_ref(parameter)).verdict
     };
     assert_eq!(verdict(2.5, &free), Verdict::Predicted);
     assert_eq!(verdict(2.5, &chosen), Verdict::Calibrated);
     assert_eq!(verdict(9.0, &free), Verdict::Missed);
     assert_eq!(verdict(9.0, &chosen), Verdict::Missed);
-    let judged = Judged::of(Finding { fact, model: 2.5 }, &[chosen, free]);
+    let judged = Judged::of(Finding { fact, model: 2.5 }, &[], &[chosen.clone(), free.clone()]);
     assert_eq!(judged.chosen, ["a machine: a cost"]);
+    // The same measurement in another unit: a miss or a calibration there is one here.
+    let other = &fixture().facts[1];
+    let verdict = |model: f64, parameter: &Parameter| {
+        let repeats = [Finding { fact: other, model }];
+        let parameters = std::slice::from_ref(parameter);
+        Judged::of(Finding { fact, model: 2.5 }, &repeats, parameters).verdict
+    };
+    let holds = *other.published.start();
+    let of_other = Parameter { facts: vec![other], ..chosen };
+    assert_eq!(verdict(holds, &free), Verdict::Predicted);
+    assert_eq!(verdict(holds, &of_other), Verdict::Calibrated);
+    assert_eq!(verdict(-holds - 1.0, &free), Verdict::Missed);
 }
 
 #[test]

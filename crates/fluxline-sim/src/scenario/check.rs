@@ -26,6 +26,8 @@ impl From<&LoadError> for Refused {
 const NODES_MAX: u64 = 65_520;
 /// Most loads of a scenario.
 const LOADS_MAX: usize = 200;
+/// The least load, as a share of a link.
+const LOAD_MIN: f64 = 1e-6;
 /// Longest virtual time \[us\]: ten seconds, which take more than a day to compute.
 const TIME_US_MAX: f64 = 1e7;
 /// Most packets of a message: each is in memory from the moment it is handed over.
@@ -56,6 +58,7 @@ impl Scenario {
         within("network.link-bytes-per-ns", f64::from(part.link_bytes_per_ns), 1.0, 1e6)?;
         within("network.router-ns", f64::from(part.router_ns), 0.0, 1e6)?;
         within("network.wire-ns", f64::from(part.wire_ns), 1.0, 1e6)?;
+        within("network.credit-ns", f64::from(part.credit_ns), 0.0, 1e6)?;
         within("network.virtual-channels", f64::from(part.virtual_channels), 1.0, 16.0)?;
         within("network.packet-bytes", f64::from(part.packet_bytes), 1.0, 1e6)?;
         require(
@@ -142,7 +145,10 @@ impl Scenario {
                 format_args!("`node.{at}.load` is {load}; write 0, or 0.001 to 1000."),
             )?;
             require(
-                self.traffic.window == 0 || load == 0.0 || part.load.is_none(),
+                self.traffic.window == 0
+                    || load == 0.0
+                    || part.load.is_none()
+                    || self.traffic.pattern == PatternName::EventBuilding,
                 format_args!(
                     "`node.{at}.load` is {load}, but in a closed loop a node sends as fast as it \
                      can; write 0, or leave out `traffic.window`."
@@ -153,6 +159,26 @@ impl Scenario {
         require(
             weights.is_empty() || weights.iter().any(|&load| load > 0.0),
             format_args!("`node` silences every node; give one of them a load above 0."),
+        )?;
+        self.check_fragments(&weights)
+    }
+
+    /// Checks that a message can carry the largest fragment of an event.
+    fn check_fragments(&self, weights: &[f64]) -> Result<(), Refused> {
+        if self.traffic.pattern != PatternName::EventBuilding {
+            return Ok(());
+        }
+        let weight = weights.iter().copied().fold(1.0, f64::max);
+        let largest = self.sizes().iter().map(|size| size.bytes).max().unwrap_or(0);
+        let is_ethernet = self.network.kind == Kind::Ethernet;
+        let most = if is_ethernet { DATAGRAM_BYTES_MAX } else { BYTES_MAX };
+        let bytes = f64::from(largest) * weight;
+        require(
+            bytes <= f64::from(most),
+            format_args!(
+                "a fragment of the node with the largest `node.load` has {bytes} bytes; at most \
+                 {most} fit into a message."
+            ),
         )
     }
 
@@ -217,7 +243,15 @@ impl Scenario {
         require(
             part.builders >= 1 && u64::from(part.builders) < nodes,
             format_args!("`traffic.builders` is {}; write 1 to {}.", part.builders, nodes - 1),
-        )
+        )?;
+        if pattern != PatternName::EventBuilding {
+            return Ok(());
+        }
+        within("traffic.credits", f64::from(part.credits), 1.0, 4096.0)?;
+        within("traffic.builder-bytes", part.builder_bytes as f64, 1.0, 1e12)?;
+        within("traffic.patience-us", part.patience_us, 0.001, TIME_US_MAX)?;
+        // The workload checks the rest, such as memory for an event.
+        self.workload(LOAD_MIN).map(|_| ())
     }
 
     fn check_run(&self) -> Result<(), Refused> {
@@ -233,7 +267,7 @@ impl Scenario {
             format_args!("`run.loads` has {} values; at most {LOADS_MAX}.", run.loads.len()),
         )?;
         for &load in &run.loads {
-            within("a value of `run.loads`", load, 1e-6, 1.0)?;
+            within("a value of `run.loads`", load, LOAD_MIN, 1.0)?;
         }
         require(
             run.loads.is_sorted_by(|a, b| a < b),

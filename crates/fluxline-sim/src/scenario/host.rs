@@ -256,14 +256,17 @@ mod tests {
         let cores = &usual.outcome.cores;
         assert_eq!(cores.len(), 4, "two cores of two nodes");
         assert!(cores.iter().all(|core| core.total() > 0.05 && core.total() < 1.01), "{cores:?}");
-        assert_eq!(usual.lost, 0);
+        assert_eq!(usual.outcome.lost, 0);
         assert!(usual.outcome.latency_ns.mean > 25_000.0, "the delay of coalescing");
         let throttled = measured("stack = \"pci-e\"\ncoalescing = \"throttle\"");
         assert!(throttled.outcome.latency_ns.mean < usual.outcome.latency_ns.mean);
         let short = measured("stack = \"pci-e\"\nring = 4");
-        assert!(short.losses.iter().any(|of| of.place.starts_with("card ring")), "{short:?}");
-        let lost: u64 = short.losses.iter().map(|of| of.frames).sum();
-        assert_eq!(short.lost, lost);
+        assert!(
+            short.outcome.losses.iter().any(|of| of.place.starts_with("card ring")),
+            "{short:?}"
+        );
+        let lost: u64 = short.outcome.losses.iter().map(|of| of.frames).sum();
+        assert_eq!(short.outcome.lost, lost);
         assert!(measured("stack = \"none\"").outcome.cores.is_empty());
     }
 

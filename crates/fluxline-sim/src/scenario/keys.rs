@@ -236,7 +236,10 @@ pub const KEYS: &[Key] = &[
     network("bus-mb-s", "", "bus between a node's ringlets and its host").unit("MB/s").on(BUSES),
     network("link-bytes-per-ns", "16", "rate of a link").unit("B/ns").on(ROUTERS),
     network("router-ns", "5", "delay of a packet's head").unit("ns").on(ROUTERS),
-    network("wire-ns", "1", "time on a link").unit("ns").on(ROUTERS),
+    network("wire-ns", "1", "time on a link, each way").unit("ns").on(ROUTERS),
+    network("credit-ns", "0", "time that routers add to the way of a credit back over the link")
+        .unit("ns")
+        .on(ROUTERS),
     network("virtual-channels", "2", "virtual channels of a link; ring and torus need 2")
         .on(ROUTERS),
     network("buffer-bytes", "128", "buffer of each virtual channel").unit("B").on(ROUTERS),
@@ -327,10 +330,13 @@ pub const KEYS: &[Key] = &[
     traffic(
         "window",
         "0",
-        "closed loop: messages of a node in flight, loads are ignored; 0: open loop",
+        "closed loop: messages of a node in flight, or events that are open; loads are ignored; \
+         0: open loop",
     )
     .when(When::Generated),
-    traffic("bytes", "64", "payload of a message").unit("B").when(When::Without("sizes")),
+    traffic("bytes", "64", "payload of a message or fragment")
+        .unit("B")
+        .when(When::Without("sizes")),
     traffic(
         "sizes",
         "[]",
@@ -355,11 +361,24 @@ pub const KEYS: &[Key] = &[
     traffic(
         "order",
         "\"shifted\"",
-        "`shifted` (each source begins with another event) or `together`",
+        "`shifted` (each source begins with another event), `together` (all send the oldest \
+         event) or `credits` (builders ask for fragments by messages of 8 bytes)",
     )
     .when(When::Pattern(&[PatternName::EventBuilding])),
+    traffic("credits", "2", "fragments that a builder asks for at a time, with order `credits`")
+        .when(When::Pattern(&[PatternName::EventBuilding])),
+    traffic(
+        "builder-bytes",
+        "1048576",
+        "memory of a builder; fragments of events that do not fit wait at their sources",
+    )
+    .unit("B")
+    .when(When::Pattern(&[PatternName::EventBuilding])),
+    traffic("patience-us", "1000.0", "time after which a builder gives up an incomplete event")
+        .unit("us")
+        .when(When::Pattern(&[PatternName::EventBuilding])),
     key("node", "nodes", "[]", "numbers of the nodes that a table describes; empty: all nodes"),
-    key("node", "load", "", "load relative to the other nodes; 0: the node sends nothing")
+    key("node", "load", "", "load or fragments relative to other nodes; 0: the node sends nothing")
         .when(When::Generated),
     key(
         "node",

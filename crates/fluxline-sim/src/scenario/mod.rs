@@ -150,6 +150,8 @@ pub enum OrderName {
     Shifted,
     /// All the fragments of one event, then of the next.
     Together,
+    /// The fragments that their builders have asked for.
+    Credits,
 }
 
 /// The arrival of messages.
@@ -196,6 +198,12 @@ pub struct TrafficPart {
     pub builders: u32,
     /// In which order the sources of an event builder send.
     pub order: OrderName,
+    /// Fragments that a builder asks for at a time.
+    pub credits: u32,
+    /// Memory of a builder \[byte\].
+    pub builder_bytes: u64,
+    /// Time after which a builder gives up an event \[us\].
+    pub patience_us: f64,
 }
 
 impl Default for TrafficPart {
@@ -215,6 +223,9 @@ impl Default for TrafficPart {
             distance: 1,
             builders: 1,
             order: OrderName::Shifted,
+            credits: 2,
+            builder_bytes: 1 << 20,
+            patience_us: 1000.0,
         }
     }
 }

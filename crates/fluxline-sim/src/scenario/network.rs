@@ -160,6 +160,8 @@ pub struct NetworkPart {
     pub router_ns: u32,
     /// Routers: time on a link \[ns\].
     pub wire_ns: u32,
+    /// Routers: time that the routers add to a credit's way back over the link \[ns\].
+    pub credit_ns: u32,
     /// Routers: virtual channels of a link.
     pub virtual_channels: u8,
     /// Routers: buffer of each virtual channel \[byte\].
@@ -196,6 +198,7 @@ impl Default for NetworkPart {
             link_bytes_per_ns: 16,
             router_ns: 5,
             wire_ns: 1,
+            credit_ns: 0,
             virtual_channels: 2,
             buffer_bytes: 128,
             packet_bytes: 64,

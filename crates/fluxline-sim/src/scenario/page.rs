@@ -6,6 +6,7 @@ use super::keys::{KEYS, Key};
 
 /// Introductions of parts that need one.
 const ABOUT: &[(&str, &str)] = &[
+    ("traffic", "[event-building.md](event-building.md) explains the pattern of events."),
     (
         "node",
         "One table for each group of nodes that differ. A later table overrides an earlier one.",
@@ -13,7 +14,8 @@ const ABOUT: &[(&str, &str)] = &[
     (
         "confidence",
         "A measurement is extended, doubling its time, until the interval of the mean \
-      latency\nreaches the target. Points without a steady state are not extended.",
+      latency\nreaches the target; then it is repeated for the same time. Points without a steady \
+      state are not\nextended.",
     ),
     (
         "sweep",

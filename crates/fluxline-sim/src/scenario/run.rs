@@ -6,13 +6,15 @@ use super::atoll::Errors;
 use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
 use crate::core::dump::Dump;
 use crate::core::fault::{Fault, FaultKind};
-use crate::core::interconnect::{Interconnect, Loss};
+use crate::core::interconnect::Interconnect;
 use crate::core::model;
 use crate::core::trace::{self, Trace};
 use crate::load::loaded;
 use crate::load::loaded::SOURCE_MESSAGES;
 use crate::load::sweep::{Criterion, Limits, Outcome, Precision, measure_to, saturation};
-use crate::load::traffic::{self, BuildOrder, Pattern, Plan, Size, Traffic, Workload};
+use crate::load::traffic::{
+    self, BuildOrder, Building, Events, Pattern, Plan, Size, Traffic, Workload,
+};
 use crate::load::{Carrier, Loaded, Settings};
 use crate::net::atoll;
 use crate::net::ethernet::{self, host};
@@ -33,12 +35,8 @@ const RESOLUTION: f64 = 0.005;
 pub struct Measured {
     /// The measurement.
     pub outcome: Outcome,
-    /// Messages that were given up since the start and have not arrived.
-    pub lost: u64,
     /// Messages under way at the end.
     pub in_flight: u64,
-    /// The places that have lost frames since the start.
-    pub losses: Vec<Loss>,
 }
 
 /// The two loads between which a network saturates, as shares of a link.
@@ -122,8 +120,12 @@ impl Scenario {
         if let Some(replay) = &self.traffic.replay {
             return Ok(Box::new(replay.clone()));
         }
-        let mut traffic = Traffic::new(self.plan(load)).map_err(|error| refused(&error))?;
         let loads = self.weights();
+        if self.traffic.pattern == PatternName::EventBuilding {
+            let events = Events::new(self.plan(load), self.building(), &loads);
+            return Ok(Box::new(events.map_err(|error| refused(&error))?));
+        }
+        let mut traffic = Traffic::new(self.plan(load)).map_err(|error| refused(&error))?;
         if !loads.is_empty() {
             traffic = traffic.with_loads(loads).map_err(|error| refused(&error))?;
         }
@@ -265,21 +267,30 @@ impl Scenario {
         Plan { nodes, pattern: self.pattern(), arrivals, size, seed: self.seed }
     }
 
-    fn pattern(&self) -> Pattern {
+    /// The part of event building beside the plan.
+    fn building(&self) -> Building {
         let part = &self.traffic;
         let order = match part.order {
             OrderName::Shifted => BuildOrder::Shifted,
             OrderName::Together => BuildOrder::Together,
+            OrderName::Credits => BuildOrder::Credits(part.credits),
         };
+        let (memory, patience) = (part.builder_bytes, span(part.patience_us));
+        Building { builders: part.builders, order, memory, patience }
+    }
+
+    fn pattern(&self) -> Pattern {
+        let part = &self.traffic;
         match part.pattern {
-            // The messages of a trace have their receivers.
-            PatternName::Uniform | PatternName::Trace => Pattern::Uniform,
+            // The messages of a trace and of events have their receivers.
+            PatternName::Uniform | PatternName::Trace | PatternName::EventBuilding => {
+                Pattern::Uniform
+            }
             PatternName::Neighbour => Pattern::Neighbour { distance: part.distance },
             PatternName::HotReceiver => Pattern::HotReceiver { node: part.hot, share: part.share },
             PatternName::HotSender => Pattern::HotSender { node: part.hot, factor: part.factor },
             PatternName::BitComplement => Pattern::BitComplement,
             PatternName::Transpose => Pattern::Transpose,
-            PatternName::EventBuilding => Pattern::EventBuilding { builders: part.builders, order },
         }
     }
 }
@@ -318,8 +329,7 @@ impl Work for Measure<'_> {
     {
         let outcome = measure_to(model, agenda, &self.scenario.limits(), self.precision)
             .map_err(|error| refused(&error))?;
-        let losses = model.network().losses();
-        Ok(Measured { outcome, lost: model.lost(), in_flight: model.in_flight(), losses })
+        Ok(Measured { outcome, in_flight: model.in_flight() })
     }
 }
 
@@ -386,7 +396,7 @@ impl NetworkPart {
             header_bytes: self.header_bytes,
             router_ticks: self.router_ns,
             wire_ticks: self.wire_ns,
-            credit_ticks: 1,
+            credit_ticks: self.credit_ns,
             source_packets: SOURCE_MESSAGES as u32,
         }
     }

@@ -276,7 +276,7 @@ fn a_cut_link_between_routers_costs_its_messages_until_it_is_mended() {
     for network in ["kind = \"torus\"\nside = 4", "kind = \"mesh\"\nside = 4"] {
         let lost = |faults: &str| {
             let text = format!("[network]\n{network}\n[faults]\nat = [{faults}]");
-            small(&text).measure(0.2).expect("it goes on").lost
+            small(&text).measure(0.2).expect("it goes on").outcome.lost
         };
         assert_eq!(lost(""), 0);
         let (cut, mended) = (lost("\"cut:5-6@10us\""), lost("\"cut:5-6@10us\", \"mend:6-5@20us\""));
@@ -291,7 +291,7 @@ fn a_cut_atoll_cable_costs_its_messages_until_it_is_mended() {
         let text = format!("[network]\n{network}\n[faults]\nat = [{faults}]");
         let mut scenario = small(&text);
         scenario.run.duration_us = 200.0;
-        scenario.measure(0.2).expect("it goes on").lost
+        scenario.measure(0.2).expect("it goes on").outcome.lost
     };
     assert_eq!(lost(""), 0);
     let (cut, mended) = (lost("\"cut:3-4@10us\""), lost("\"cut:3-4@10us\", \"mend:4-3@40us\""));
@@ -333,5 +333,5 @@ fn messages_to_a_network_with_a_dead_node_are_given_up_and_said_so() {
     // A ringlet counts as dead after 100,000 symbols of 5 ns.
     scenario.run.duration_us = 1500.0;
     let measured = scenario.measure(0.05).expect("it ends");
-    assert!(measured.lost > 0, "nobody passes a dead node");
+    assert!(measured.outcome.lost > 0, "nobody passes a dead node");
 }

@@ -130,9 +130,9 @@ impl Fabric for ThreadNode {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        self.of_mut().view(region, see)
+        self.of_mut().view(region, visit)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
@@ -205,6 +205,10 @@ impl Fabric for ThreadNode {
             self.idle();
             self.next_completion()
         })
+    }
+
+    fn has_crashed(&self) -> bool {
+        !self.turns.cluster().look(self.index).is_alive
     }
 
     fn deadline(&self) -> Option<Moment> {

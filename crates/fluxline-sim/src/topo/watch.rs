@@ -45,11 +45,11 @@ struct Totals {
 }
 
 impl Totals {
-    fn of<C: Carrier>(model: &mut Loaded<C>) -> Totals
+    fn of<C: Carrier>(model: &mut Loaded<C>, at: Instant) -> Totals
     where
         <C::Network as Interconnect>::Entry: crate::Entry,
     {
-        let links = Experiment::links(model);
+        let links = Experiment::links(model, at);
         let lost = model.lost();
         let observer = model.observer();
         Totals { messages: observer.messages(), bytes: observer.delivered_bytes, lost, links }
@@ -76,7 +76,7 @@ impl Work for Looker<'_> {
         <C::Network as Interconnect>::Entry: crate::Entry,
     {
         let Options { us, steps, .. } = *self.options;
-        let first = Totals::of(model);
+        let first = Totals::of(model, Instant::START);
         let links = first.links.clone();
         let faults = faults::Faults::of(self.scenario, &links, self.faults);
         let (mut print, mut before, mut now) = (Fingerprint::default(), first, Instant::START);
@@ -84,7 +84,7 @@ impl Work for Looker<'_> {
         for step in 1..=steps {
             let until = Instant::START + span(us * f64::from(step) / f64::from(steps));
             model::run(model, agenda, &mut print, until);
-            let after = Totals::of(model);
+            let after = Totals::of(model, until);
             let mut interval = between(&before, &after, now, until);
             interval.in_flight = model.in_flight();
             faults.fill(&mut interval, now, until);
@@ -133,7 +133,7 @@ where
 {
     match (model.network().deadlock(), model.check(at)) {
         (Some(circle), _) => {
-            let links = model.network().links();
+            let links = model.network().links(at);
             let of = |ends: &crate::core::interconnect::Ends| {
                 links.iter().position(|link| (link.from, link.to) == (ends.from, ends.to))
             };

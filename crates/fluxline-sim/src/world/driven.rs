@@ -81,7 +81,7 @@ impl Fabric for Driven<'_> {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
         let memory = self.act(|driver, hands| {
             let own = hands.memory().region(region)?;
@@ -93,7 +93,7 @@ impl Fabric for Driven<'_> {
             }
             Ok(Arc::clone(&own.words))
         })?;
-        view_copy(&*memory, see)
+        view_copy(&*memory, visit)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {

@@ -14,6 +14,8 @@ pub(crate) struct Look {
     pub changes: u64,
     /// True if its driver still does posted work, or writes messages to peers.
     pub is_busy: bool,
+    /// True until the node crashes.
+    pub is_alive: bool,
 }
 
 impl Cluster {
@@ -22,7 +24,8 @@ impl Cluster {
         let world = self.world.lock();
         let state = world.look(node);
         let has_completion = state.next_completion_at.is_some_and(|at| at <= world.now());
-        Look { has_completion, changes: state.changes, is_busy: state.is_busy }
+        let (changes, is_busy, is_alive) = (state.changes, state.is_busy, state.is_alive);
+        Look { has_completion, changes, is_busy, is_alive }
     }
 
     /// Returns the time of a node's next completion, if it is known.

@@ -96,7 +96,7 @@ impl Fabric for Node {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
         let (mut copy, mut lacks) = (Vec::new(), None);
         self.call(|fabric| {
@@ -108,7 +108,7 @@ impl Fabric for Node {
         if let Some(bytes) = lacks {
             return Err(AccessError::Memory { bytes });
         }
-        see(&mut copy);
+        visit(&mut copy);
         self.call(|fabric| fabric.memory(region))?.write(0, &copy)
     }
 

@@ -87,11 +87,11 @@ fn every_message_is_delivered_or_lost_once() {
                 let (delivered, name) = (measured.outcome.messages, (network, command, faults));
                 assert_eq!(measured.in_flight, 0, "{name:?}");
                 // A node that crashed makes no more messages than it has offered.
-                let ended = delivered + measured.lost;
+                let ended = delivered + measured.outcome.lost;
                 let is_all = if faults.contains("host") { ended <= made } else { ended == made };
-                assert!(is_all, "{name:?}: {delivered} + {} of {made}", measured.lost);
-                assert!(!faults.is_empty() || measured.lost == 0, "{name:?}");
-                lost += measured.lost;
+                assert!(is_all, "{name:?}: {delivered} + {} of {made}", measured.outcome.lost);
+                assert!(!faults.is_empty() || measured.outcome.lost == 0, "{name:?}");
+                lost += measured.outcome.lost;
             }
         }
     }
@@ -105,7 +105,7 @@ fn a_message_of_several_packets_is_lost_at_most_once() {
     for command in ["move", "write"] {
         for faults in FAULTS {
             let (measured, made) = run(NETWORKS[0], command, faults, 1000, seed);
-            let ended = measured.outcome.messages + measured.lost + measured.in_flight;
+            let ended = measured.outcome.messages + measured.outcome.lost + measured.in_flight;
             let name = (command, faults);
             assert!(ended <= made && (ended == made || faults.contains("host")), "{name:?}");
             assert!(measured.in_flight == 0 || faults.contains("host"), "{name:?}");

@@ -2,6 +2,7 @@
 
 mod atoll;
 mod atoll_manager;
+mod bounds;
 mod cluster;
 mod cluster_noise;
 mod cluster_push;
@@ -9,12 +10,15 @@ mod cluster_world;
 mod confidence;
 mod dumps;
 mod ethernet;
+mod events;
+mod exact;
 mod graph;
 mod group;
 mod losses;
 mod myrinet;
 mod sci_fairness;
 mod sci_ring;
+mod shares;
 mod support;
 mod threads;
 mod token_bus;

@@ -44,9 +44,9 @@ fn a_sweep_counts_by_source_and_by_target_and_repeats() {
 
 #[test]
 fn messages_to_a_node_that_the_bus_does_not_reach_are_lost_and_counted() {
-    let cut = point(8, 0.3, &faults(&["cable:2@1ms"])).expect("it runs");
+    let cut = point(8, 0.3, &faults(&["cable:2@6ms"])).expect("it runs");
     assert!(cut.lost > 0);
-    let repaired = point(8, 0.3, &faults(&["cable:2@1ms", "repair:2@2ms"])).expect("it runs");
+    let repaired = point(8, 0.3, &faults(&["cable:2@6ms", "repair:2@8ms"])).expect("it runs");
     assert!(repaired.lost > 0 && repaired.lost < cut.lost / 3, "{} of {}", repaired.lost, cut.lost);
     let all: Vec<String> = (0..8).map(|node| format!("cable:{node}@0ns")).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();

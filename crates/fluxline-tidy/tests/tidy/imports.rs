@@ -11,6 +11,7 @@ const CLEAN: &[&str] = &[
     "fluxline-bench",
     "fluxline-c",
     "fluxline-cli",
+    "fluxline-cluster",
     "fluxline-core",
     "fluxline-daq",
     "fluxline-doctor",

@@ -8,12 +8,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use fluxline::Span;
-use fluxline::fabric::connect::Connector;
 use fluxline::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Memory, Name, Operation, RegionId,
-    Reliability, RemoteId, Rights, Slice, Status, Target, Work,
+    Completion, EndpointId, Grant, Key, Level, Local, Memory, RegionId, Reliability, RemoteId,
+    Rights, Slice, Target, Work,
 };
+use fluxline::{Node, Span};
 
 /// Rounds of the computation.
 const ROUNDS: u64 = 20;
@@ -35,6 +34,10 @@ const REGION_BYTES: u64 = 32_768;
 /// The longest time for anything that must come.
 const PATIENCE: Span = Span::from_ms(20_000);
 const KEY: Key = Key(0x5EED);
+/// The tag of work that is waited for.
+const WORK: u64 = 1;
+/// The tag of a buffer for a message.
+const MESSAGE: u64 = 2;
 
 type Failure = Box<dyn Error>;
 
@@ -75,111 +78,51 @@ struct Peer {
     board: RemoteId,
 }
 
-/// A node with its region, and the completions that came before they were wanted.
-struct Node {
-    fabric: Box<dyn Fabric>,
+/// A node with its region.
+struct Board {
+    node: Node,
     region: RegionId,
     memory: Arc<dyn Memory>,
-    kept: Vec<Completion>,
 }
 
-impl Node {
-    /// Returns the first completion that `wanted` accepts; the others are kept.
-    fn next<T>(
-        &mut self,
-        what: &str,
-        wanted: impl Fn(&Completion) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let limit = self.fabric.now() + PATIENCE;
-        loop {
-            if let Some(place) = self.kept.iter().position(|of| wanted(of).is_some()) {
-                return wanted(&self.kept.remove(place)).ok_or_else(|| what.into());
-            }
-            let now = self.fabric.now();
-            match self.fabric.poll(now) {
-                Some(completion) => self.kept.push(completion),
-                None if now >= limit => return Err(format!("no {what} came").into()),
-                None => self.fabric.wait(limit),
-            }
-        }
-    }
-
+impl Board {
     /// Posts work and waits until it is done.
     fn done(&mut self, peer: Peer, work: Work<'_>) -> Result<(), Failure> {
-        const TAG: u64 = 1;
-        self.fabric.post(peer.endpoint, TAG, work)?;
-        let status = self.next("completion", |what| match *what {
-            Completion::Done { endpoint, tag: TAG, operation, status, .. }
-                if endpoint == peer.endpoint && operation != Operation::Receive =>
-            {
-                Some(status)
-            }
-            _ => None,
-        })?;
-        if status.is_done() { Ok(()) } else { Err(status.into()) }
+        self.node.post(peer.endpoint, WORK, work, PATIENCE)?;
+        self.node.wait_for(peer.endpoint, WORK, PATIENCE)?;
+        Ok(())
     }
 
     /// Waits for the peer's put with this value.
     fn notified(&mut self, wanted: u64) -> Result<(), Failure> {
-        self.next("notification", |what| match *what {
+        Ok(self.node.wait_until("the notification", PATIENCE, |what| match *what {
             Completion::Notified { value, .. } if u64::from(value) == wanted => Some(()),
             _ => None,
-        })
+        })?)
     }
 
     fn slice(&self, offset: u64, bytes: u64) -> Slice {
         Slice { region: self.region, offset, bytes }
     }
 
-    /// Connects to a peer, which may not be there yet.
-    fn connect(&mut self, peer: &str) -> Result<EndpointId, Failure> {
-        let limit = self.fabric.now() + PATIENCE;
-        let connector = Connector::new(peer, Reliability::Reliable, limit);
-        Ok(connector.finish(&mut *self.fabric, &mut self.kept)?)
-    }
-
-    /// Imports the region of a peer, which may not have exported it yet.
-    fn import(&mut self, endpoint: EndpointId) -> Result<RemoteId, Failure> {
-        let limit = self.fabric.now() + PATIENCE;
-        loop {
-            let asked = self.fabric.import(endpoint, Name::parse("board")?, KEY)?;
-            let status = self.next("import", |what| match *what {
-                Completion::Imported { remote, status, .. } if remote == asked => Some(status),
-                _ => None,
-            })?;
-            match status {
-                Status::Done => return Ok(asked),
-                Status::NoSuchRegion if self.fabric.now() < limit => self.pause(),
-                status => return Err(status.into()),
-            }
-        }
-    }
-
-    /// Lets a millisecond pass, in which the link works on.
-    fn pause(&mut self) {
-        let until = self.fabric.now() + Span::from_ms(1);
-        while self.fabric.now() < until {
-            let now = self.fabric.now();
-            match self.fabric.poll(now) {
-                Some(completion) => self.kept.push(completion),
-                None => self.fabric.wait(until),
-            }
-        }
-    }
-
     /// Waits until a peer has connected; returns the connection with the peer's region.
     fn accept(&mut self) -> Result<Peer, Failure> {
-        let endpoint = self.next("peer", |what| match *what {
+        let endpoint = self.node.wait_until("a connection", PATIENCE, |what| match *what {
             Completion::Connected { endpoint, .. } => Some(endpoint),
             _ => None,
         })?;
-        Ok(Peer { endpoint, board: self.import(endpoint)? })
+        self.import(endpoint)
     }
 
     /// Connects to the node of a URL and imports its region.
     fn reach(&mut self, url: &str) -> Result<Peer, Failure> {
-        let endpoint = self.connect(name_of(url))?;
-        Ok(Peer { endpoint, board: self.import(endpoint)? })
+        let endpoint = self.node.connect(name_of(url), Reliability::Reliable, PATIENCE)?;
+        self.import(endpoint)
+    }
+
+    fn import(&mut self, endpoint: EndpointId) -> Result<Peer, Failure> {
+        let board = self.node.import(endpoint, "board", KEY, PATIENCE)?.remote;
+        Ok(Peer { endpoint, board })
     }
 
     /// Puts the samples of a round into the memory of the next node, waits for those of the
@@ -191,7 +134,8 @@ impl Node {
         let from = Local::Region(self.slice(BLOCK_OUT, BLOCK as u64));
         let to = Target { remote: next.board, offset: BLOCK_IN };
         let notify = Some(u32::try_from(round * 2)?);
-        self.fabric.post(next.endpoint, 0, Work::Put { from, to, notify, complete_at: None })?;
+        let put = Work::Put { from, to, notify, complete_at: None };
+        self.node.post(next.endpoint, 0, put, PATIENCE)?;
         self.notified(round * 2)?;
         let mut received = vec![0; BLOCK];
         self.memory.read(BLOCK_IN, &mut received)?;
@@ -206,91 +150,80 @@ fn sum_value(round: u64) -> u64 {
 
 /// Runs the program of node `place` among the nodes of these URLs.
 pub fn run(urls: &[String], place: usize) -> Result<Outcome, Failure> {
-    let mut fabric = fluxline::open(&urls[place])?;
-    let region = fabric.register(REGION_BYTES)?;
-    let grant = Grant { rights: Rights::ALL, key: KEY };
-    fabric.export(region, Name::parse("board")?, grant)?;
-    let memory = fabric.memory(region)?;
-    let mut node = Node { fabric, region, memory, kept: Vec::new() };
-    if place == 0 { lead(&mut node, urls) } else { follow(&mut node, urls, place) }
+    let mut node = fluxline::node(&urls[place])?;
+    let region = node.export("board", Grant { rights: Rights::ALL, key: KEY }, REGION_BYTES)?;
+    let memory = node.fabric().memory(region)?;
+    let mut board = Board { node, region, memory };
+    if place == 0 { lead(&mut board, urls) } else { follow(&mut board, urls, place) }
 }
 
 /// Runs node 0, which collects the hashes.
-fn lead(node: &mut Node, urls: &[String]) -> Result<Outcome, Failure> {
+fn lead(board: &mut Board, urls: &[String]) -> Result<Outcome, Failure> {
     // The others connect to node 0, the last one as its predecessor.
-    let peers = (1..urls.len()).map(|_| node.accept()).collect::<Result<Vec<Peer>, Failure>>()?;
-    let next = node.reach(&urls[1])?;
+    let peers = (1..urls.len()).map(|_| board.accept()).collect::<Result<Vec<Peer>, Failure>>()?;
+    let next = board.reach(&urls[1])?;
     let (mut own, mut messages) = (0_u64, 0_u64);
     let mut moments = Vec::new();
     for round in 0..=ROUNDS {
         if round > 0 {
-            own = own.wrapping_add(node.exchange(next, 0, round)?);
-            messages = messages.wrapping_add(collect(node, &peers)?);
+            own = own.wrapping_add(board.exchange(next, 0, round)?);
+            messages = messages.wrapping_add(collect(board, &peers)?);
         }
-        let added = node.memory.load(ADDED)?;
+        let added = board.memory.load(ADDED)?;
         if added != messages {
             return Err(format!("round {round}: added {added:x}, sent {messages:x}").into());
         }
-        node.memory.store(SUM, added.wrapping_add(own))?;
+        board.memory.store(SUM, added.wrapping_add(own))?;
         // Each sends its next message after it has this sum.
         for (place, peer) in (0..).zip(&peers) {
-            node.fabric.post_receive(peer.endpoint, 2, node.slice(MESSAGES + place * 8, 8))?;
+            let into = board.slice(MESSAGES + place * 8, 8);
+            board.node.fabric().post_receive(peer.endpoint, MESSAGE, into)?;
         }
         for peer in &peers {
-            let (from, to) = (Local::Region(node.slice(SUM, 8)), at(*peer, SUM));
+            let (from, to) = (Local::Region(board.slice(SUM, 8)), at(*peer, SUM));
             let notify = Some(u32::try_from(sum_value(round))?);
-            node.done(*peer, Work::Put { from, to, notify, complete_at: Some(Level::Placed) })?;
+            board.done(*peer, Work::Put { from, to, notify, complete_at: Some(Level::Placed) })?;
         }
-        moments.push(node.fabric.now().as_ns());
+        moments.push(board.node.fabric().now().as_ns());
     }
     // Each says goodbye when it needs node 0 no more.
-    collect(node, &peers)?;
-    Ok(Outcome { sum: node.memory.load(SUM)?, moments })
+    collect(board, &peers)?;
+    Ok(Outcome { sum: board.memory.load(SUM)?, moments })
 }
 
 /// Takes a message of each peer, and returns the sum of their words.
-fn collect(node: &mut Node, peers: &[Peer]) -> Result<u64, Failure> {
+fn collect(board: &mut Board, peers: &[Peer]) -> Result<u64, Failure> {
     let mut sum = 0_u64;
     for (place, peer) in (0..).zip(peers) {
-        let status = node.next("message", |what| match *what {
-            Completion::Done { endpoint, operation: Operation::Receive, status, .. }
-                if endpoint == peer.endpoint =>
-            {
-                Some(status)
-            }
-            _ => None,
-        })?;
-        if !status.is_done() {
-            return Err(status.into());
-        }
-        sum = sum.wrapping_add(node.memory.load(MESSAGES + place * 8)?);
+        board.node.wait_for(peer.endpoint, MESSAGE, PATIENCE)?;
+        sum = sum.wrapping_add(board.memory.load(MESSAGES + place * 8)?);
     }
     Ok(sum)
 }
 
 /// Runs another node than node 0.
-fn follow(node: &mut Node, urls: &[String], place: usize) -> Result<Outcome, Failure> {
-    let first = node.reach(&urls[0])?;
+fn follow(board: &mut Board, urls: &[String], place: usize) -> Result<Outcome, Failure> {
+    let first = board.reach(&urls[0])?;
     let is_last = place + 1 == urls.len();
-    let next = if is_last { first } else { node.reach(&urls[place + 1])? };
-    node.notified(sum_value(0))?;
-    let mut moments = vec![node.fabric.now().as_ns()];
+    let next = if is_last { first } else { board.reach(&urls[place + 1])? };
+    board.notified(sum_value(0))?;
+    let mut moments = vec![board.node.fabric().now().as_ns()];
     for round in 1..=ROUNDS {
-        let hash = node.exchange(next, place, round)?;
-        node.done(first, Work::FetchAdd { at: at(first, ADDED), add: hash })?;
+        let hash = board.exchange(next, place, round)?;
+        board.done(first, Work::FetchAdd { at: at(first, ADDED), add: hash })?;
         let from = Local::Bytes(&hash.to_le_bytes());
-        node.done(first, Work::Send { from, complete_at: Some(Level::Placed) })?;
-        node.notified(sum_value(round))?;
-        moments.push(node.fabric.now().as_ns());
+        board.done(first, Work::Send { from, complete_at: Some(Level::Placed) })?;
+        board.notified(sum_value(round))?;
+        moments.push(board.node.fabric().now().as_ns());
     }
-    node.done(first, Work::Get { from: at(first, SUM), into: node.slice(COPY, 8) })?;
-    let (sum, got) = (node.memory.load(SUM)?, node.memory.load(COPY)?);
+    board.done(first, Work::Get { from: at(first, SUM), into: board.slice(COPY, 8) })?;
+    let (sum, got) = (board.memory.load(SUM)?, board.memory.load(COPY)?);
     if sum != got {
         return Err(format!("node 0 put {sum:x}, and a get brought {got:x}").into());
     }
     // Node 0 may leave before it acknowledges this.
     let from = Local::Bytes(&[0; 8]);
-    let _ = node.done(first, Work::Send { from, complete_at: Some(Level::Placed) });
+    let _ = board.done(first, Work::Send { from, complete_at: Some(Level::Placed) });
     Ok(Outcome { sum, moments })
 }
 

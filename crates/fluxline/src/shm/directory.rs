@@ -1,4 +1,5 @@
-//! The files of nodes and regions of a group, in a directory that only their user may enter.
+//! The files of nodes and regions of a group, in a directory that only their user may enter, or
+//! only the users of one group of the host ([`Users`]).
 //!
 //! `/dev/shm/fluxline-UID/GROUP/NODE.node` is a node's control file, which its process holds locked
 //! for as long as it lives; `NODE~NAME.region` is an exported region. A locked file belongs to a
@@ -7,14 +8,16 @@
 //!
 //! `/dev/shm` is open to all users: another user may have created our directory first, or a link in
 //! its place. So a directory is opened without following links, checked once it is open, and then
-//! used only through its descriptor.
+//! used only through its descriptor. The directory of a host's group is `fluxline-group-GID`; only
+//! members can give a directory to their group, and its files belong to the group, too (set-GID).
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fluxline_core::fabric::Name;
 
@@ -28,9 +31,52 @@ const SEPARATOR: char = '~';
 /// The unit of a file's blocks \[byte\]. Source: stat(2).
 const BLOCK_BYTES: u64 = 512;
 
+/// The users who may open the nodes of a base.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Users {
+    /// The user of this process.
+    #[default]
+    This,
+    /// The users of a group of the host, by its number.
+    Group(u32),
+}
+
+impl Users {
+    /// Returns the reason why others may use an open file or directory, or these users may not.
+    fn flaw(self, metadata: &Metadata) -> Option<Flaw> {
+        let (user, mode) = (metadata.uid(), metadata.mode() & 0o777);
+        match self {
+            Users::This if user != effective_user() => Some(Flaw::Owner { user }),
+            Users::This => (mode & 0o077 != 0).then_some(Flaw::Mode { mode }),
+            Users::Group(number) if metadata.gid() != number => {
+                Some(Flaw::Group { found: metadata.gid(), wanted: number })
+            }
+            Users::Group(_) => {
+                (mode & 0o007 != 0 || mode & 0o060 != 0o060).then_some(Flaw::Mode { mode })
+            }
+        }
+    }
+
+    /// Gives a file or directory that was just made to these users.
+    fn admit(self, file: &File, mode: u32) -> io::Result<()> {
+        let Users::Group(number) = self else { return Ok(()) };
+        std::os::unix::fs::fchown(file, None, Some(number))?;
+        file.set_permissions(fs::Permissions::from_mode(mode))
+    }
+}
+
+/// Mode of a directory of a host's group: its files get the group, too.
+const GROUP_DIRECTORY: u32 = 0o2770;
+const GROUP_FILE: u32 = 0o660;
+/// Tries to open a directory that another process is just giving to its group.
+const TRIES: u32 = 50;
+/// Time between two tries.
+const TRY_EVERY: Duration = Duration::from_millis(2);
+
 /// The directory of one group, and its parent.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
+    users: Users,
     base: Arc<Dir>,
     group: OsString,
     dir: Arc<Dir>,
@@ -68,7 +114,14 @@ pub enum Flaw {
         /// That user's number.
         user: u32,
     },
-    /// Other users may use it.
+    /// It belongs to another group than the users who are to use it.
+    Group {
+        /// The number of its group.
+        found: u32,
+        /// The number of the group that is to use it.
+        wanted: u32,
+    },
+    /// Other users may use it, or its group may not.
     Mode {
         /// Its permissions.
         mode: u32,
@@ -83,47 +136,85 @@ impl std::fmt::Display for Flaw {
             Flaw::Owner { user } => {
                 write!(formatter, "belongs to user {user} and not to user {}", effective_user())
             }
+            Flaw::Group { found, wanted } => {
+                write!(formatter, "belongs to group {found} and not to group {wanted}")
+            }
+            Flaw::Mode { mode } if mode & 0o007 == 0 && mode & 0o060 == 0 => {
+                write!(formatter, "is closed to its group (mode {mode:03o})")
+            }
             Flaw::Mode { mode } => write!(formatter, "is open to other users (mode {mode:03o})"),
         }
     }
 }
 
-/// Returns the base of all groups of this user.
-pub(super) fn default_base() -> PathBuf {
-    PathBuf::from(format!("/dev/shm/fluxline-{}", effective_user()))
+/// Returns the base of all groups of these users.
+pub(super) fn default_base(users: Users) -> PathBuf {
+    PathBuf::from(match users {
+        Users::This => format!("/dev/shm/fluxline-{}", effective_user()),
+        Users::Group(number) => format!("/dev/shm/fluxline-group-{number}"),
+    })
 }
 
 impl Directory {
     /// Opens the group's directory; creates it if it does not exist.
-    pub fn open(base: &Path, group: &Name) -> Result<Directory, ShmError> {
-        match DirBuilder::new().mode(0o700).create(base) {
+    pub fn open(base: &Path, group: &Name, users: Users) -> Result<Directory, ShmError> {
+        let mut tries = 0;
+        loop {
+            match Directory::open_once(base, group, users) {
+                // Another member has made it, and is just giving it to the group.
+                Err(ShmError::NotOurs { flaw: Flaw::Group { .. } | Flaw::Mode { .. }, .. })
+                    if users != Users::This && tries < TRIES =>
+                {
+                    tries += 1;
+                    std::thread::sleep(TRY_EVERY);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_once(base: &Path, group: &Name, users: Users) -> Result<Directory, ShmError> {
+        let is_new = match DirBuilder::new().mode(0o700).create(base) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(ShmError::host(base, &error));
             }
-            _ => {}
-        }
-        let opened = open_base(base)?;
+            made => made.is_ok(),
+        };
+        let opened = Dir::open(base).map_err(|error| not_opened(base, &error))?;
+        admit_dir(users, &opened, base, is_new)?;
+        check_dir(users, &opened, base)?;
         let path = base.join(group.as_str());
-        match opened.make_dir(Path::new(group.as_str())) {
+        let is_new = match opened.make_dir(Path::new(group.as_str())) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(ShmError::host(&path, &error));
             }
-            _ => {}
+            made => made.is_ok(),
+        };
+        let opened = Arc::new(opened);
+        if is_new && let Ok(dir) = opened.open_dir(Path::new(group.as_str())) {
+            admit_dir(users, &dir, &path, is_new)?;
         }
-        Directory::existing(&Arc::new(opened), base, group.as_str().into())
+        Directory::existing(&opened, base, group.as_str().into(), users)
     }
 
     /// Opens the directory of a group in an opened base.
-    fn existing(base: &Arc<Dir>, base_path: &Path, group: OsString) -> Result<Directory, ShmError> {
+    fn existing(
+        base: &Arc<Dir>,
+        base_path: &Path,
+        group: OsString,
+        users: Users,
+    ) -> Result<Directory, ShmError> {
         let path = base_path.join(&group);
         let dir = base.open_dir(Path::new(&group)).map_err(|error| not_opened(&path, &error))?;
-        check_dir(&dir, &path)?;
-        Ok(Directory { base: Arc::clone(base), group, dir: Arc::new(dir), path })
+        check_dir(users, &dir, &path)?;
+        Ok(Directory { users, base: Arc::clone(base), group, dir: Arc::new(dir), path })
     }
 
     /// Creates a file of the group without a name, with room for `bytes`.
     pub fn unnamed(&self, bytes: u64, pages: Pages) -> io::Result<File> {
-        unnamed_file(&self.dir, bytes, pages)
+        let file = unnamed_file(&self.dir, bytes, pages)?;
+        self.users.admit(&file, GROUP_FILE)?;
+        Ok(file)
     }
 
     /// Gives a file without a name its name.
@@ -142,7 +233,7 @@ impl Directory {
         let file = self.dir.open_file(name).map_err(|error| not_opened(&path, &error))?;
         let metadata = file.metadata().map_err(|error| ShmError::host(&path, &error))?;
         let flaw = (!metadata.is_file()).then_some(Flaw::Kind { expected: "file" });
-        match flaw.or_else(|| foreign(&metadata)) {
+        match flaw.or_else(|| self.users.flaw(&metadata)) {
             Some(flaw) => Err(ShmError::NotOurs { path, flaw }),
             None => Ok(file),
         }
@@ -221,27 +312,28 @@ impl Directory {
     }
 }
 
-/// Opens the base of all groups, which must belong to this user alone.
-fn open_base(base: &Path) -> Result<Dir, ShmError> {
-    let dir = Dir::open(base).map_err(|error| not_opened(base, &error))?;
-    check_dir(&dir, base)?;
-    Ok(dir)
-}
-
-fn check_dir(dir: &Dir, path: &Path) -> Result<(), ShmError> {
-    let metadata = dir.metadata().map_err(|error| ShmError::host(path, &error))?;
-    match foreign(&metadata) {
-        Some(flaw) => Err(ShmError::NotOurs { path: path.to_path_buf(), flaw }),
-        None => Ok(()),
+/// Gives a directory that was just made to its users.
+fn admit_dir(users: Users, dir: &Dir, path: &Path, is_new: bool) -> Result<(), ShmError> {
+    match is_new {
+        true => dir
+            .with_file(|file| users.admit(file, GROUP_DIRECTORY))
+            .map_err(|error| ShmError::host(path, &error)),
+        false => Ok(()),
     }
 }
 
-/// Returns the reason why an open file does not belong to this user alone.
-fn foreign(metadata: &Metadata) -> Option<Flaw> {
-    let (user, mode) = (metadata.uid(), metadata.mode() & 0o777);
-    match user == effective_user() {
-        false => Some(Flaw::Owner { user }),
-        true => (mode & 0o077 != 0).then_some(Flaw::Mode { mode }),
+/// Opens the base of all groups, which must belong to these users alone.
+fn open_base(base: &Path, users: Users) -> Result<Dir, ShmError> {
+    let dir = Dir::open(base).map_err(|error| not_opened(base, &error))?;
+    check_dir(users, &dir, base)?;
+    Ok(dir)
+}
+
+fn check_dir(users: Users, dir: &Dir, path: &Path) -> Result<(), ShmError> {
+    let metadata = dir.metadata().map_err(|error| ShmError::host(path, &error))?;
+    match users.flaw(&metadata) {
+        Some(flaw) => Err(ShmError::NotOurs { path: path.to_path_buf(), flaw }),
+        None => Ok(()),
     }
 }
 
@@ -263,16 +355,24 @@ fn region_of(file: &str) -> Option<(&str, &str)> {
     file.strip_suffix(REGION_SUFFIX)?.split_once(SEPARATOR)
 }
 
+/// Returns the users of a base by its name: the base of a host's group ends with its number.
+fn users_of(base: &Path) -> Users {
+    let name = base.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_prefix("fluxline-group-").and_then(|number| number.parse().ok());
+    number.map_or(Users::This, Users::Group)
+}
+
 /// Opens the groups below `base` (default: this user's); ignores other files.
 fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmError> {
-    let path = base.map_or_else(default_base, Path::to_path_buf);
-    let base = match open_base(&path) {
+    let path = base.map_or_else(|| default_base(Users::This), Path::to_path_buf);
+    let users = users_of(&path);
+    let base = match open_base(&path, users) {
         Err(ShmError::NotThere { .. }) => return Ok(Vec::new()),
         base => Arc::new(base?),
     };
     let mut names = base.names().map_err(|error| ShmError::host(&path, &error))?;
     names.sort();
-    let opened = names.into_iter().map(|name| Directory::existing(&base, &path, name));
+    let opened = names.into_iter().map(|name| Directory::existing(&base, &path, name, users));
     let is_group = |of: &Result<Directory, ShmError>| {
         // The last node of the group has just ended, and removed the group.
         let gone = matches!(of, Err(ShmError::NotThere { .. }));

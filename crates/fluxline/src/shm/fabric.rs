@@ -71,13 +71,13 @@ impl Fabric for Shm {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
         let own = self.regions.get_mut(region.0).ok_or(AccessError::UnknownRegion)?;
         if own.is_ring {
             return Err(AccessError::PushRing);
         }
-        own.view_bytes(see)
+        own.view_bytes(visit)
     }
 
     fn connect(

@@ -33,7 +33,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::{Moment, Span};
 
-pub use directory::{Flaw, NodeEntry, clean, list};
+pub use directory::{Flaw, NodeEntry, Users, clean, list};
 pub use huge::HugePages;
 
 use directory::Directory;
@@ -79,9 +79,12 @@ const _: () = assert!(cfg!(loom) || SLOTS_MAX as u64 == SLOTS, "as many can conn
 /// The configuration of a node: the directory of groups, and the way of waiting.
 #[derive(Clone, Debug)]
 pub struct ShmConfig {
-    /// The directory of all groups; default: `/dev/shm/fluxline-UID`. Must be of a file system in
-    /// memory for speed, and may be any that can be mapped.
+    /// The directory of all groups; default: `/dev/shm/fluxline-UID`, or
+    /// `/dev/shm/fluxline-group-GID` for the users of a group of the host. Must be of a file system
+    /// in memory for speed, and may be any that can be mapped.
     pub base: Option<PathBuf>,
+    /// The users who may open nodes beside this one and use its regions.
+    pub users: Users,
     /// Time for which [`Shm::wait`] polls before it sleeps: zero for least CPU time,
     /// tens of microseconds for latency close to polling.
     pub spin: Duration,
@@ -100,6 +103,7 @@ impl Default for ShmConfig {
     fn default() -> ShmConfig {
         ShmConfig {
             base: None,
+            users: Users::This,
             spin: Duration::ZERO,
             huge_pages: false,
             crossover_bytes: CAPABILITIES.crossover_bytes,
@@ -212,10 +216,10 @@ impl Shm {
     /// and as much again for each connection that peers make to it, from the first use of its slot
     /// until the node ends.
     pub fn open(group: &Name, node: &Name, config: ShmConfig) -> Result<Shm, ShmError> {
-        let base = config.base.clone().unwrap_or_else(directory::default_base);
+        let base = config.base.clone().unwrap_or_else(|| directory::default_base(config.users));
         let mut tries = 0;
         let (directory, own) = loop {
-            let directory = Directory::open(&base, group)?;
+            let directory = Directory::open(&base, group, config.users)?;
             match NodeFile::create(&directory, node) {
                 Ok(own) => break (directory, own),
                 // The last node of the group ended and removed the directory.

@@ -99,10 +99,10 @@ impl OwnRegion {
         self.map.word(at::WITHDRAWN).store(1, Ordering::Release); // SYNC withdrawn -> is_withdrawn
     }
 
-    /// Calls `see` with the bytes, unless others may use them.
-    pub fn view_bytes(&mut self, see: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
+    /// Calls `visit` with the bytes, unless others may use them.
+    pub fn view_bytes(&mut self, visit: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
         let map = Arc::get_mut(&mut self.map).ok_or(AccessError::InUse)?;
-        see(map.view(HEADER_BYTES).ok_or(AccessError::Exported)?);
+        visit(map.view(HEADER_BYTES).ok_or(AccessError::Exported)?);
         Ok(())
     }
 

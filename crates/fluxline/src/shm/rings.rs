@@ -45,6 +45,14 @@ impl NativeSender for Producer {
         Producer::ended(self)
     }
 
+    fn resumes_from(&self) -> Option<u64> {
+        Producer::resumes_from(self)
+    }
+
+    fn count_delivered(&mut self) {
+        Producer::count_delivered(self);
+    }
+
     fn record_bytes_max(&self) -> usize {
         Producer::record_bytes_max(self)
     }
@@ -62,6 +70,14 @@ impl NativeReceiver for Consumer {
             let (map, place) = record.place();
             Record::shared(map, place, record.len())
         }))
+    }
+
+    fn begin_at(&mut self, taken: u64) {
+        Consumer::begin_at(self, taken);
+    }
+
+    fn taken(&self) -> u64 {
+        Consumer::taken(self)
     }
 
     fn wait(&mut self, timeout: Span) {

@@ -74,6 +74,11 @@ impl Dir {
         entries.map(|entry| entry.map(|entry| entry.file_name())).collect()
     }
 
+    /// Calls a function with its descriptor.
+    pub(crate) fn with_file<T>(&self, call: impl FnOnce(&File) -> T) -> T {
+        call(&self.0)
+    }
+
     /// Its owner and mode.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata()

@@ -34,6 +34,7 @@ pub(crate) mod push;
 pub(crate) mod reason;
 pub(crate) mod ring;
 pub(crate) mod ring_parts;
+pub(crate) mod sent_back;
 pub(crate) mod shared;
 pub(crate) mod shim;
 pub(crate) mod socket;

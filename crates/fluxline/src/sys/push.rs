@@ -40,7 +40,7 @@ pub(crate) const HEADER_BYTES: u64 = if cfg!(loom) { 392 } else { 4096 };
 const WORD: u64 = 8;
 /// The head that marks the remainder of the ring as skipped.
 const SKIP: u64 = u64::MAX;
-const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH2");
+const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH3");
 /// The smallest ring \[byte\].
 pub(crate) const SIZE_MIN: u64 = 64;
 /// A bound that positions never reach: at 100 GB/s, it takes three years.
@@ -59,6 +59,10 @@ mod at {
     pub const PROCESS: u64 = 136;
     pub const HEAD: u64 = 256;
     pub const CONSUMER_CLOSED: u64 = 264;
+    /// Records in the ring's life before the position in HEAD.
+    pub const TAKEN: u64 = 272;
+    /// Odd while the consumer writes HEAD and TAKEN, which belong together.
+    pub const GIVEN_BACK: u64 = 280;
     pub const BELL: u64 = 384;
     pub const SLEEPING: u64 = 388;
 }
@@ -159,19 +163,39 @@ impl MappedRing {
         (to_end < self.record_max()).then_some(position + to_end)
     }
 
-    /// Returns the position behind the last published record, starting from a position of the
-    /// consumer; `None` if there is no valid chain of records. For a producer whose claim comes
-    /// after all stores of the last one.
-    fn end_of_records(&self, from: u64) -> Option<u64> {
-        let mut position = from;
+    /// Returns the position behind the last published record, and the number of records from a
+    /// position of the consumer to it; `None` if there is no valid chain of records. For a producer
+    /// whose claim comes after all stores of the last one.
+    fn end_of_records(&self, from: u64) -> Option<(u64, u64)> {
+        let (mut position, mut records) = (from, 0);
         while position - from < self.size {
             match self.head(position).load(Ordering::Relaxed) {
-                0 => return Some(position),
+                0 => return Some((position, records)),
                 SKIP => position = self.skip(position)?,
-                head => position += self.record(position, head)?,
+                head => {
+                    position += self.record(position, head)?;
+                    records += 1;
+                }
             }
         }
         None
+    }
+
+    /// Returns the consumer's head, and the records before it; no number of records when the
+    /// consumer has written them at each try.
+    fn given_back(&self) -> (u64, Option<u64>) {
+        const TRIES: usize = if cfg!(loom) { 1 } else { 1_000 };
+        for _ in 0..TRIES {
+            // SYNC given-back <- give_back
+            let before = self.word(at::GIVEN_BACK).load(Ordering::Acquire);
+            let head = self.word(at::HEAD).load(Ordering::Acquire);
+            let taken = self.word(at::TAKEN).load(Ordering::Acquire);
+            let after = self.word(at::GIVEN_BACK).load(Ordering::Relaxed);
+            if before == after && before.is_multiple_of(2) {
+                return (head, Some(taken));
+            }
+        }
+        (self.word(at::HEAD).load(Ordering::Acquire), None)
     }
 }
 

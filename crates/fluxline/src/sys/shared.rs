@@ -29,6 +29,29 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Returns the number of a group of this host by its name; `None`: there is no such group. Source:
+/// Linux man-pages, `getgrnam_r(3)`.
+pub(crate) fn group_number(name: &str) -> io::Result<Option<u32>> {
+    let name = std::ffi::CString::new(name)?;
+    let mut room: Vec<libc::c_char> = vec![0; 1024];
+    loop {
+        // SAFETY: a structure of numbers and pointers; all zeros are valid.
+        let mut entry: libc::group = unsafe { std::mem::zeroed() };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: the name ends with a zero; entry, room and result live through the call.
+        let error = unsafe {
+            let (text, bytes) = (room.as_mut_ptr(), room.len());
+            libc::getgrnam_r(name.as_ptr(), &raw mut entry, text, bytes, &raw mut found)
+        };
+        match error {
+            0 => return Ok((!found.is_null()).then_some(entry.gr_gid)),
+            // A group of many members; the bound is far above any.
+            libc::ERANGE if room.len() < 1 << 24 => room.resize(room.len() * 2, 0),
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
 /// Creates a file without a name in the directory's file system, for its owner alone, with room for
 /// `bytes` zero bytes. A full file system is an error here, not a signal later.
 pub(crate) fn unnamed_file(directory: &Dir, bytes: u64, pages: Pages) -> io::Result<File> {

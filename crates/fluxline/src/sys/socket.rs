@@ -227,7 +227,7 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn set_bytes(&self, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    pub(super) fn set_bytes(&self, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
         let fd = self.descriptor.as_raw_fd();
         // SAFETY: `value` is readable for its length, which is far below 2^32; the kernel copies.
         let result =
@@ -526,7 +526,7 @@ pub(super) fn emit_address(address: SocketAddr) -> ([u8; ADDRESS_BYTES], u32) {
 }
 
 /// The inverse of `emit_address`; `None` for another family or too few bytes.
-fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
+pub(super) fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
     let family = i32::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
     if family == libc::AF_INET {

@@ -28,6 +28,7 @@ use self::trains::Trains;
 use super::bind::{self, BindError, refused};
 use super::receiver::{BufferReport, DropCount, WhenEmpty};
 use super::shared::{self, Share};
+use crate::sys::sent_back::SentBack;
 use crate::sys::socket::{Arena, BATCH_MESSAGES, Flag, Message, SEGMENTS_MAX, Socket};
 
 /// UDP's port of RoCE v2. Source: IANA's registry of service names and port numbers.
@@ -134,6 +135,8 @@ pub struct UdpPort {
     expected: usize,
     /// The device had no room: its socket is writable all the same.
     queue_full: bool,
+    /// The kernel reported an error: its queue of errors may have more.
+    has_errors: bool,
 }
 
 impl UdpPort {
@@ -214,6 +217,7 @@ impl UdpPort {
             drained: false,
             expected: 1,
             queue_full: false,
+            has_errors: false,
         })
     }
 
@@ -338,10 +342,17 @@ impl UdpPort {
                 self.queue_full = true;
                 false
             }
+            // An answer to an earlier frame, which the kernel reports once.
+            Some(libc::ECONNREFUSED) => {
+                self.has_errors = true;
+                true
+            }
             Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE) if self.trains.take_first_apart() => {
+                self.has_errors = true;
                 true
             }
             _ => {
+                self.has_errors = true;
                 self.counters.frames_refused += self.trains.drop_first() as u64;
                 true
             }
@@ -355,16 +366,23 @@ impl UdpPort {
         let mut places = self.room.chunks_exact_mut(MESSAGE_BYTES);
         if self.expected > FEW_MESSAGES {
             self.counters.calls_receiving += 1;
-            return self.socket.receive(&mut self.arena, places).unwrap_or(0);
+            let received = self.socket.receive(&mut self.arena, places);
+            return received.unwrap_or_else(|error| self.no_message(0, &error));
         }
         for index in 0..self.expected {
             let Some(place) = places.next() else { return index };
             self.counters.calls_receiving += 1;
-            if self.socket.receive_one(&mut self.arena, index, place).is_err() {
-                return index;
+            if let Err(error) = self.socket.receive_one(&mut self.arena, index, place) {
+                return self.no_message(index, &error);
             }
         }
         self.expected
+    }
+
+    /// Notes an error that is an answer to an earlier frame; returns the number of messages.
+    fn no_message(&mut self, received: usize, error: &io::Error) -> usize {
+        self.has_errors |= error.kind() != io::ErrorKind::WouldBlock;
+        received
     }
 
     /// Returns the address that a message was sent to.
@@ -485,6 +503,18 @@ impl Port for UdpPort {
         frames
     }
 
+    /// Takes the next frame that a host sent back. Cost: none, unless the kernel reported an error.
+    fn refused(&mut self) -> Option<SocketAddr> {
+        while self.has_errors {
+            match self.socket.next_sent_back() {
+                Some(SentBack { to, no_program: true }) => return to,
+                Some(_) => {}
+                None => self.has_errors = false,
+            }
+        }
+        None
+    }
+
     /// Returns the counters. `frames_dropped` counts frames that the kernel dropped until now,
     /// because the receive buffer was full or the checksum wrong: exact without GRO; with it a
     /// train is one.
@@ -566,6 +596,8 @@ fn set_for_family(socket: &Socket, config: &UdpPortConfig) -> io::Result<()> {
         socket.set(Flag::ReceiveWithoutChecksumV6, 1)?;
     }
     socket.set(pick(Flag::DiscoverMtuV4, Flag::DiscoverMtuV6), MUST_NOT_BE_CUT)?;
+    // A host says when no program has a port: then its process has ended.
+    socket.report_sent_back(v6)?;
     socket.set(pick(Flag::ReportTrafficClassV4, Flag::ReportTrafficClassV6), 1)?;
     if config.ecn {
         socket.set(pick(Flag::TrafficClassV4, Flag::TrafficClassV6), ECN_CAPABLE)?;

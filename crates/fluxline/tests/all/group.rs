@@ -33,3 +33,8 @@ fn on_udp() -> Nodes {
 
 group_conformance!(shm, on_memory());
 group_conformance!(udp, on_udp());
+
+#[test]
+fn a_survivor_names_the_rank_that_ended_because_of_another_ones_death() {
+    fluxline_conformance::groups::survivors_name_the_rank_that_died_first(on_memory());
+}

@@ -3,6 +3,7 @@
 mod group;
 mod loopback;
 mod one_program;
+mod ring_resume;
 mod roce;
 mod roce_namespaces;
 mod roce_threads;
@@ -11,5 +12,7 @@ mod scribbled;
 mod shm_directory;
 mod shm_processes;
 mod shm_rings;
+mod shm_users;
+mod short_program;
 mod support;
 mod xdp;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::scene::Scene;
-use crate::support::{call_json, number, text};
+use crate::support::{call_json, call_json_ending, number, text};
 
 /// Small batches, so that a kill finds some on disk and some not.
 const QUICK: &str = "[events]\nbuild = 'packet'\n[record]\nbatch-ms = 20\n";
@@ -94,6 +94,6 @@ fn a_killed_run_keeps_every_complete_batch() {
     assert_eq!(number(&after, "packets"), number(&before, "packets"), "recovery keeps all");
     assert_eq!(number(&after, "torn"), 0);
     assert_eq!(killed.document()["state"], "recovered");
-    let inspected = call_json(&["inspect", text(&killed.folder)]);
+    let inspected = call_json_ending(&["inspect", text(&killed.folder)], 7);
     assert_eq!(number(&inspected["readable"], "packets"), number(&after, "packets"));
 }

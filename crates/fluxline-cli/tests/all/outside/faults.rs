@@ -153,5 +153,5 @@ fn a_port_that_is_taken_is_said_before_anything_is_recorded() {
         .expect("the program starts");
     crate::support::refused(&output, 6);
     assert!(!folder.exists(), "a run that could not begin leaves no folder");
-    assert_eq!(live.end("INT").status, Some(0));
+    assert_eq!(live.end("INT").status, Some(7), "it received nothing");
 }

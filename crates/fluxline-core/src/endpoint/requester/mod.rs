@@ -382,6 +382,13 @@ impl Requester {
         self.shape.frame_bytes
     }
 
+    /// Returns true when the oldest frame without an acknowledgement is longer than the shortest
+    /// that a path takes: questions, which are short, may be answered although it never arrives.
+    pub fn waits_for_long_frames(&self) -> bool {
+        let oldest = self.in_flight.iter().next();
+        oldest.is_some_and(|frame| u64::from(frame.bytes) >= LONG_BYTES)
+    }
+
     /// Makes frames shorter from now on. No frame so far can have reached the peer, so all work is
     /// cut again.
     pub fn shorten(&mut self, frame_bytes: usize) {
@@ -402,6 +409,10 @@ impl Requester {
         self.reliable() || !needs_answer
     }
 }
+
+/// Payloads from this length on may be longer than a path takes whose MTU has shrunk \[byte\]: IPv4
+/// hosts take packets of 576 bytes. Source: RFC 791.
+const LONG_BYTES: u64 = 576;
 
 /// Returns true when a frame waits for its acknowledgement. A held frame does, too: the peer may
 /// have done it since.

@@ -251,20 +251,20 @@ impl Group {
             received,
             result: None,
         });
-        self.turn_collective(fabric);
+        self.progress_collective(fabric);
         Ok(())
     }
 
     /// Goes on with the collective operation.
-    pub(super) fn turn_collective(&mut self, fabric: &mut dyn Fabric) {
+    pub(super) fn progress_collective(&mut self, fabric: &mut dyn Fabric) {
         let Some(mut collective) = self.collective.take() else { return };
         if collective.result.is_none() {
-            let turned = match self.run_steps(fabric, &mut collective) {
+            let progressed = match self.run_steps(fabric, &mut collective) {
                 // A rank that is gone may have done its part before.
                 Ok(false) => self.first_gone().map_or(Ok(false), |error| Err(error.clone())),
-                turned => turned,
+                progressed => progressed,
             };
-            collective.result = match turned {
+            collective.result = match progressed {
                 Ok(false) => None,
                 Ok(true) => Some(Ok(collective.collected())),
                 Err(error) => Some(Err(error)),
@@ -281,7 +281,7 @@ impl Group {
     ) -> Result<bool, GroupError> {
         self.check_alike(of)?;
         if of.counts {
-            return self.turn_counter(fabric);
+            return self.progress_counter(fabric);
         }
         while let Some(step) = of.steps.front().copied() {
             let is_sent = match step.to {

@@ -44,7 +44,7 @@ impl CounterState {
 
 impl Group {
     /// Goes on with a barrier by the counter. Returns true when all have arrived.
-    pub(super) fn turn_counter(&mut self, fabric: &mut dyn Fabric) -> Result<bool, GroupError> {
+    pub(super) fn progress_counter(&mut self, fabric: &mut dyn Fabric) -> Result<bool, GroupError> {
         if !self.counter.has_arrived {
             self.counter.has_arrived = self.arrive(fabric)?;
         }

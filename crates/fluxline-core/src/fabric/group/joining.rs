@@ -52,20 +52,20 @@ impl Group {
     }
 
     /// Goes on with the connections that are not open yet.
-    pub(super) fn turn_joining(&mut self, fabric: &mut dyn Fabric) {
+    pub(super) fn progress_joining(&mut self, fabric: &mut dyn Fabric) {
         for rank in 0..self.peers.len() {
             let peer = &self.peers[rank];
             if peer.gone.is_none() && !peer.is_joined() {
-                let turned = self.turn_link(fabric, rank);
-                self.check(rank, turned);
+                let progressed = self.progress_link(fabric, rank);
+                self.check(rank, progressed);
             }
         }
     }
 
-    fn turn_link(&mut self, fabric: &mut dyn Fabric, rank: usize) -> Result<(), GroupError> {
+    fn progress_link(&mut self, fabric: &mut dyn Fabric, rank: usize) -> Result<(), GroupError> {
         let now = fabric.now();
         if let Link::Connecting(connector) = &mut self.peers[rank].link {
-            let connected = connector.turn(fabric);
+            let connected = connector.progress(fabric);
             let reached = connected.map_err(|reason| GroupError::NoConnection { rank, reason })?;
             if let Some(endpoint) = reached {
                 self.bind(rank, endpoint, now);
@@ -79,7 +79,7 @@ impl Group {
             _ => {}
         }
         if now >= self.join_until {
-            return Err(GroupError::NotJoined { rank, reason: self.progress(rank) });
+            return Err(GroupError::NotJoined { rank, reason: self.step_of(rank) });
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Group {
     }
 
     /// Returns the progress of a connection, for people.
-    fn progress(&self, rank: usize) -> String {
+    fn step_of(&self, rank: usize) -> String {
         match &self.peers[rank].link {
             Link::Awaited => String::from("it has not connected"),
             Link::Connecting(_) => format!("no connection to {}", self.config.members[rank]),

@@ -47,16 +47,18 @@ impl Group {
         };
         let request = self.requests.add(State::Send(Send { to, tag, bytes, total, put: 0 }))?;
         self.peers[to].queued.push_back(request.0);
-        let turned = self.turn_queued(fabric, to);
-        self.check(to, turned);
+        let progressed = self.progress_queued(fabric, to);
+        self.check(to, progressed);
         Ok(request)
     }
 
     /// Begins to receive a message of at most `bytes_max`; `tag` is `None` for any.
     ///
-    /// A message is given to the first receive that fits. Errors: [`GroupError`].
+    /// A message is given to the first receive that fits; one that was announced is granted at
+    /// once. Errors: [`GroupError`].
     pub fn start_receive(
         &mut self,
+        fabric: &mut dyn Fabric,
         from: Source,
         tag: Option<u64>,
         bytes_max: u64,
@@ -80,6 +82,8 @@ impl Group {
             Some(Found { rank, index }) => {
                 if let Some(arrived) = self.peers[rank].arrived.remove(index) {
                     self.deliver(request.0, rank, arrived);
+                    let progressed = self.progress_peer(fabric, rank);
+                    self.check(rank, progressed);
                 }
             }
             None => self.requests.waiting.push_back(request.0),
@@ -138,7 +142,7 @@ impl Group {
         tag: Option<u64>,
         bytes_max: u64,
     ) -> Result<Message, GroupError> {
-        let request = self.start_receive(from, tag, bytes_max)?;
+        let request = self.start_receive(fabric, from, tag, bytes_max)?;
         match self.wait(fabric, request)? {
             Outcome::Received(message) => Ok(message),
             Outcome::Sent => Err(GroupError::UnknownRequest),
@@ -289,7 +293,7 @@ impl Group {
     }
 
     /// Puts queued messages and announcements into free slots.
-    pub(super) fn turn_queued(
+    pub(super) fn progress_queued(
         &mut self,
         fabric: &mut dyn Fabric,
         rank: usize,
@@ -319,7 +323,7 @@ impl Group {
     }
 
     /// Puts pieces of granted messages into free slots.
-    pub(super) fn turn_pieces(
+    pub(super) fn progress_pieces(
         &mut self,
         fabric: &mut dyn Fabric,
         rank: usize,

@@ -187,16 +187,16 @@ impl Group {
     }
 
     /// Does what is due: sends, grants, returns slots, and goes on with a collective operation.
-    pub fn turn(&mut self, fabric: &mut dyn Fabric) {
+    pub fn progress(&mut self, fabric: &mut dyn Fabric) {
         self.is_held.set(false);
-        self.turn_joining(fabric);
+        self.progress_joining(fabric);
         for rank in 0..self.peers.len() {
             if self.peers[rank].is_open() {
-                let turned = self.turn_peer(fabric, rank);
-                self.check(rank, turned);
+                let progressed = self.progress_peer(fabric, rank);
+                self.check(rank, progressed);
             }
         }
-        self.turn_collective(fabric);
+        self.progress_collective(fabric);
         // A collective operation frees slots, too.
         for rank in 0..self.peers.len() {
             if self.peers[rank].is_open() {
@@ -209,10 +209,10 @@ impl Group {
     /// Polls until nothing is left, and does what is due.
     fn drive(&mut self, fabric: &mut dyn Fabric, now: Moment) {
         while let Some(what) = fabric.poll(now) {
-            let kept = self.hear(fabric, what);
+            let kept = self.handle(fabric, what);
             self.others.extend(kept);
         }
-        self.turn(fabric);
+        self.progress(fabric);
     }
 
     /// Drives the group until `ready` returns something, at most for the patience of the
@@ -253,15 +253,15 @@ impl Group {
     }
 
     /// Sends what a member is owed.
-    fn turn_peer(&mut self, fabric: &mut dyn Fabric, rank: usize) -> Result<(), GroupError> {
+    fn progress_peer(&mut self, fabric: &mut dyn Fabric, rank: usize) -> Result<(), GroupError> {
         while let Some(notice) = self.peers[rank].control.front().copied() {
             if !self.notify(fabric, rank, notice)? {
                 return Ok(());
             }
             self.peers[rank].control.pop_front();
         }
-        self.turn_pieces(fabric, rank)?;
-        self.turn_queued(fabric, rank)?;
+        self.progress_pieces(fabric, rank)?;
+        self.progress_queued(fabric, rank)?;
         self.return_slots(fabric, rank)
     }
 

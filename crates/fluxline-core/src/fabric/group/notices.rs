@@ -12,8 +12,8 @@ use crate::fabric::{Completion, EndpointId, Fabric, Status};
 impl Group {
     /// Takes a completion of the fabric; returns it when it is not the group's alone.
     ///
-    /// For programs that poll the fabric themselves; they call [`Group::turn`], too.
-    pub fn hear(&mut self, fabric: &mut dyn Fabric, what: Completion) -> Option<Completion> {
+    /// For programs that poll the fabric themselves; they call [`Group::progress`], too.
+    pub fn handle(&mut self, fabric: &mut dyn Fabric, what: Completion) -> Option<Completion> {
         match what {
             Completion::Notified { endpoint, region, offset, value, .. }
                 if region == self.region =>
@@ -37,7 +37,7 @@ impl Group {
         let mut left = Some(what);
         for peer in &mut self.peers {
             if let Link::Connecting(connector) = &mut peer.link {
-                left = left.and_then(|what| connector.hear(what));
+                left = left.and_then(|what| connector.handle(what));
             }
         }
         left
@@ -50,7 +50,15 @@ impl Group {
         what: Completion,
     ) -> Option<Completion> {
         let Some(rank) = self.ranks.get(&endpoint).copied() else { return self.offered(what) };
-        self.lose(rank, GroupError::RankGone { rank, status });
+        let gone = match self.peers[rank].found_dead {
+            // Its program ended because of that one.
+            Some(dead) => GroupError::RankGone { rank: dead, status: Status::PeerGone },
+            None => GroupError::RankGone { rank, status },
+        };
+        if !self.peers[rank].has_left && self.peers[rank].gone.is_none() {
+            self.report_dead(rank, self.peers[rank].found_dead.unwrap_or(rank));
+        }
+        self.lose(rank, gone);
         // The program has seen `Connected` of members that connected to this one.
         (rank > self.config.rank).then_some(what)
     }
@@ -95,12 +103,36 @@ impl Group {
                 self.peers[rank].has_left = true;
                 Ok(())
             }
+            Some(Notice::Dead { rank: dead }) => self.found_dead(rank, dead as usize),
             Some(Notice::Hello) | None => Err("sent an unknown notification"),
         };
         if let Err(problem) = taken {
             let problem = String::from(problem);
             self.lose(rank, GroupError::Protocol { rank, problem });
         }
+    }
+
+    /// Queues the report of a dead rank for all but `rank`, which has just ended: their connections
+    /// to the dead one may notice it later than the end of this program.
+    fn report_dead(&mut self, rank: usize, dead: usize) {
+        let notice = Notice::Dead { rank: dead as u32 };
+        for (other, peer) in self.peers.iter_mut().enumerate() {
+            if other != rank && other != dead && peer.is_open() {
+                peer.control.push_back(notice);
+            }
+        }
+    }
+
+    /// Notes that a member has found another one dead. The own connection to that one decides
+    /// whether it is.
+    fn found_dead(&mut self, rank: usize, dead: usize) -> Result<(), &'static str> {
+        if dead >= self.size() || dead == rank {
+            return Err("reported the death of a rank that there is not");
+        }
+        if dead != self.config.rank {
+            self.peers[rank].found_dead.get_or_insert(dead);
+        }
+        Ok(())
     }
 
     fn slots_returned(&mut self, rank: usize) -> Result<(), &'static str> {

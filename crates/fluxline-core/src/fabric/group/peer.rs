@@ -64,6 +64,8 @@ pub(super) struct Peer {
     pub filling: VecDeque<u32>,
     /// True: the member has said that it leaves.
     pub has_left: bool,
+    /// The rank that the member has found dead, if any: the cause if it ends, too.
+    pub found_dead: Option<usize>,
     /// The progress of the farewell to the member.
     pub farewell: Farewell,
 }
@@ -97,6 +99,7 @@ impl Peer {
             granted: VecDeque::new(),
             filling: VecDeque::new(),
             has_left: false,
+            found_dead: None,
             farewell: Farewell::Due,
         }
     }

@@ -26,6 +26,8 @@ pub(super) enum Notice {
     Release,
     /// The peer leaves.
     Bye,
+    /// The peer has found another rank dead.
+    Dead { rank: u32 },
 }
 
 impl Notice {
@@ -39,6 +41,7 @@ impl Notice {
             Notice::Refuse { id } => of(5, id),
             Notice::Release => of(6, 0),
             Notice::Bye => of(7, 0),
+            Notice::Dead { rank } => of(8, rank),
         }
     }
 
@@ -56,6 +59,7 @@ impl Notice {
             5 => Notice::Refuse { id: rest },
             6 => Notice::Release,
             7 => Notice::Bye,
+            8 => Notice::Dead { rank: rest },
             _ => return None,
         })
     }
@@ -115,7 +119,8 @@ mod tests {
     fn notices_and_headers_are_read_as_they_were_written_and_others_are_refused() {
         let slot = Notice::Slot { lane: Lane::Bulk, slot: 63 };
         let ids = [Notice::Grant { id: IDS - 1 }, Notice::Refuse { id: 7 }];
-        let plain = [Notice::Hello, Notice::Returned, Notice::Release, Notice::Bye, slot];
+        let dead = Notice::Dead { rank: 9 };
+        let plain = [Notice::Hello, Notice::Returned, Notice::Release, Notice::Bye, dead, slot];
         for notice in plain.into_iter().chain(ids) {
             assert_eq!(Notice::parse(notice.value()), Some(notice));
         }

@@ -181,10 +181,10 @@ impl Fabric for MemoryFabric {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
         let memory = self.shared.lock().nodes[self.node].alone(region)?;
-        view_copy(&*memory, see)
+        view_copy(&*memory, visit)
     }
 
     fn connect(

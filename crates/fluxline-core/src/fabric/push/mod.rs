@@ -12,7 +12,7 @@
 //!
 //! Nothing here blocks. [`Sender::poll`] and [`Receiver::poll`] take the place of [`Fabric::poll`]:
 //! they drive the ring, and return the completions that are the program's. A program with several
-//! rings polls the fabric itself, offers each completion to each ring (`hear`), and calls `turn`.
+//! rings keeps them in [`Rings`]. [`Node`](super::node::Node) has calls that wait.
 //!
 //! The ring's completions have identifiers of its own: a sender makes an endpoint, on
 //! which nothing else is posted; a receiver owns a region, and posts with [`RING_TAG`].
@@ -21,6 +21,7 @@ mod native;
 pub mod puts;
 mod receiver;
 mod record;
+mod rings;
 mod sender;
 mod types;
 
@@ -29,6 +30,7 @@ use super::region::{Key, Name};
 pub use native::{NativeReceiver, NativeRing, NativeSender, RingLink};
 pub use receiver::Receiver;
 pub use record::{Record, SharedBytes};
+pub use rings::{ReceiverId, Rings, SenderId};
 pub use sender::{RingAddress, Sender};
 pub use types::{Broken, NextError, PushCounters, PushOpenError, PushRefused, Waits};
 
@@ -51,6 +53,9 @@ pub struct RingPlan {
     pub slot_bytes: u32,
     /// The way of the records.
     pub path: RingPath,
+    /// Records that the program took from an earlier ring of this name, 0 for a first one: a sender
+    /// that comes back goes on behind them ([`Sender::resumes_from`]).
+    pub taken: u64,
 }
 
 /// The way of a ring's records.
@@ -67,7 +72,7 @@ impl RingPlan {
     /// Returns a plan that takes the best path.
     #[must_use]
     pub fn new(name: Name, key: Key, slots: u32, slot_bytes: u32) -> RingPlan {
-        RingPlan { name, key, slots, slot_bytes, path: RingPath::Best }
+        RingPlan { name, key, slots, slot_bytes, path: RingPath::Best, taken: 0 }
     }
 
     /// Returns the size of the ring \[byte\]: a power of two, four of the longest records or more.

@@ -39,6 +39,13 @@ pub trait NativeSender: Send {
     /// Returns the reason why each push fails from now on; `None`: pushing may work.
     fn ended(&self) -> Option<PushRefused>;
 
+    /// Returns the number of records of earlier senders, all of which are read, or will be; `None`:
+    /// it is not known.
+    fn resumes_from(&self) -> Option<u64>;
+
+    /// Counts the records that the receiver's program has taken.
+    fn count_delivered(&mut self);
+
     /// Returns the length of the longest record \[byte\].
     fn record_bytes_max(&self) -> usize;
 
@@ -50,6 +57,12 @@ pub trait NativeSender: Send {
 pub trait NativeReceiver: Send {
     /// Returns the oldest record, in place, until the next call. Errors: [`NextError`].
     fn next(&mut self) -> Result<Option<Record<'_>>, NextError>;
+
+    /// Counts on behind `taken` records, which the program took from an earlier ring.
+    fn begin_at(&mut self, taken: u64);
+
+    /// Returns the records that were read in the ring's life, those of `begin_at` included.
+    fn taken(&self) -> u64;
 
     /// Sleeps until there are records, the sender has closed, or `timeout` has passed.
     fn wait(&mut self, timeout: Span);

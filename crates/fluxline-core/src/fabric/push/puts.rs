@@ -1,8 +1,10 @@
 //! A push ring by puts: records by puts one way, credits by puts the other way.
 //!
 //! The consumer owns a region: a word for the tail, a word for the producer's greeting, then the
-//! ring. The producer owns a region with one word: the head. The consumer puts the head there when
-//! the producer is admitted, and when a quarter of the ring was read.
+//! ring. The producer owns a region with two words: the head, and the records that the consumer has
+//! taken in the ring's life. The consumer puts them there when the producer is admitted, and when a
+//! quarter of the ring was read. A producer that comes back goes on behind the records taken: all
+//! that were published before were read when it is admitted.
 //!
 //! Records are gathered in the producer's own memory. A batch crosses as one put, or two where the
 //! ring wraps, and a put of the tail with a notification follows. Reliable endpoints place puts in
@@ -22,8 +24,14 @@ pub const HEADER_BYTES: u64 = 64;
 /// The word of the consumer's region for the producer's greeting: the key of the producer's region.
 /// A producer that can write this word has shown the ring's key before.
 pub const GREETING_OFFSET: u64 = 8;
-/// The size of the producer's region \[byte\].
+/// The least size of the producer's region \[byte\]: the head.
 pub const CREDIT_BYTES: u64 = 8;
+/// The size of a producer's region with a word for the records taken \[byte\].
+pub const COUNTED_CREDIT_BYTES: u64 = 16;
+/// The word of the producer's region for the records taken.
+pub(super) const TAKEN_OFFSET: u64 = 8;
+/// The records taken, before the consumer has put them, or if it does not count.
+pub(super) const NOT_COUNTED: u64 = u64::MAX;
 /// The head in a producer's region before the consumer has admitted the producer.
 pub const NOT_ADMITTED: u64 = u64::MAX;
 /// Bytes that a batch has at most, unless one record is longer.
@@ -78,6 +86,8 @@ pub struct Producer {
     sent: u64,
     published: u64,
     head_seen: u64,
+    /// Records taken in the ring's life when this producer was admitted.
+    resumes_from: Option<u64>,
     counters: PushCounters,
 }
 
@@ -89,7 +99,8 @@ pub struct ProducerPlaces {
     pub ring: RemoteId,
     /// The ring's size \[byte\]: that of the region without [`HEADER_BYTES`].
     pub size: u64,
-    /// The memory of an own region of [`CREDIT_BYTES`], which the consumer imports.
+    /// The memory of an own region of [`CREDIT_BYTES`] or [`COUNTED_CREDIT_BYTES`], which the
+    /// consumer imports.
     pub credit: Arc<dyn Memory>,
 }
 
@@ -112,6 +123,7 @@ impl Producer {
             sent: 0,
             published: 0,
             head_seen: 0,
+            resumes_from: None,
             counters: PushCounters::default(),
         })
     }
@@ -128,9 +140,33 @@ impl Producer {
 
     /// Returns true when the consumer has put its head into the region of the credit, which began
     /// as [`NOT_ADMITTED`].
+    pub fn is_admitted(&mut self) -> bool {
+        let is_admitted = self.credit.load(0).is_ok_and(|head| head != NOT_ADMITTED);
+        if is_admitted && self.resumes_from.is_none() {
+            self.resumes_from = self.taken();
+        }
+        is_admitted
+    }
+
+    /// Returns the records that the consumer has taken in the ring's life, as it has put them;
+    /// `None`: it does not count.
+    fn taken(&self) -> Option<u64> {
+        self.credit.load(TAKEN_OFFSET).ok().filter(|taken| *taken != NOT_COUNTED)
+    }
+
+    /// Returns the number of records of earlier producers, all of which were read; `None`: the
+    /// consumer does not count.
     #[must_use]
-    pub fn is_admitted(&self) -> bool {
-        self.credit.load(0).is_ok_and(|head| head != NOT_ADMITTED)
+    pub fn resumes_from(&self) -> Option<u64> {
+        self.resumes_from
+    }
+
+    /// Counts the records that the consumer has taken meanwhile.
+    pub(super) fn count_delivered(&mut self) {
+        if let (Some(first), Some(taken)) = (self.resumes_from, self.taken()) {
+            // The consumer is not trusted: it cannot have taken more than was pushed.
+            self.counters.delivered = taken.saturating_sub(first).min(self.counters.records);
+        }
     }
 
     /// Returns the length of the longest record \[byte\].
@@ -265,6 +301,8 @@ pub struct Consumer {
     memory: Arc<dyn Memory>,
     size: u64,
     credit: Option<Credit>,
+    /// Records taken before this consumer was made.
+    taken_before: u64,
     /// Behind what was copied.
     head: u64,
     given_back: Option<u64>,
@@ -284,6 +322,8 @@ pub struct Credit {
     pub endpoint: EndpointId,
     /// The producer's region, imported.
     pub remote: RemoteId,
+    /// True: the region has a word for the records taken ([`COUNTED_CREDIT_BYTES`]).
+    pub is_counted: bool,
 }
 
 impl Consumer {
@@ -296,6 +336,7 @@ impl Consumer {
             memory,
             size,
             credit: None,
+            taken_before: 0,
             head: 0,
             given_back: None,
             tail_seen: 0,
@@ -311,6 +352,18 @@ impl Consumer {
     #[must_use]
     pub fn greeting(&self) -> Key {
         Key(self.memory.load(GREETING_OFFSET).unwrap_or_default())
+    }
+
+    /// Counts on behind `taken` records, which the program took from an earlier ring.
+    pub fn begin_at(&mut self, taken: u64) {
+        self.taken_before = taken;
+    }
+
+    /// Returns the records that were read in the ring's life, those of [`Consumer::begin_at`]
+    /// included.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken_before.wrapping_add(self.counters.records)
     }
 
     /// Admits the producer with this credit: it gets the head with the next
@@ -343,6 +396,7 @@ impl Consumer {
         let (from, bytes) = (self.at + WORD as usize, u64::from_le_bytes(*word) as usize);
         self.at = from + bytes.next_multiple_of(WORD as usize);
         self.counters.records += 1;
+        self.counters.delivered += 1;
         self.counters.bytes += bytes as u64;
         self.chunk.get(from..from + bytes).map(Some).ok_or(Broken)
     }
@@ -431,7 +485,7 @@ impl Consumer {
         self.is_broken
     }
 
-    /// Puts the head into the producer's region, once per quarter of the ring.
+    /// Puts the records taken and the head into the producer's region, once a quarter of the ring.
     ///
     /// Errors: [`PostError`]; nothing is lost, call it again.
     #[inline]
@@ -444,6 +498,12 @@ impl Consumer {
     }
 
     fn put_head(&mut self, fabric: &mut dyn Fabric, credit: Credit) -> Result<(), PostError> {
+        if credit.is_counted {
+            // First: a producer that sees the head of its admission sees this, too.
+            let taken = self.taken().to_le_bytes();
+            let to = Target { remote: credit.remote, offset: TAKEN_OFFSET };
+            put(fabric, credit.endpoint, to, Bytes { bytes: &taken, notify: None })?;
+        }
         let word = self.head.to_le_bytes();
         let to = Target { remote: credit.remote, offset: 0 };
         put(fabric, credit.endpoint, to, Bytes { bytes: &word, notify: Some(0) })?;

@@ -2,14 +2,16 @@
 
 use alloc::boxed::Box;
 
-use super::native::NativeReceiver;
-use super::puts::{CREDIT_BYTES, Consumer, Credit, HEADER_BYTES, credit_name};
+use super::native::{NativeReceiver, NativeRing};
+use super::puts::{
+    COUNTED_CREDIT_BYTES, CREDIT_BYTES, Consumer, Credit, HEADER_BYTES, credit_name,
+};
 use super::record::Record;
 use super::types::{Broken, NextError, PushCounters, PushOpenError};
 use super::{RING_TAG, RingPath, RingPlan};
 use crate::Moment;
 use crate::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, RegionId, RemoteId, Rights, Status,
+    Completion, EndpointId, Fabric, Grant, Key, Name, RegionId, RemoteId, Rights, Status,
 };
 
 /// The end that reads; it owns the ring's region.
@@ -17,8 +19,11 @@ use crate::fabric::{
 /// It has one sender at a time. When that has closed or died, another may come, and goes on behind
 /// it. A program that ends a ring before its fabric calls [`Receiver::close`].
 pub struct Receiver {
+    name: Name,
     region: RegionId,
     way: Way,
+    /// Deaths of senders that the program knows of.
+    deaths_taken: u64,
 }
 
 enum Way {
@@ -69,15 +74,21 @@ impl Receiver {
             RingPath::Puts => None,
         };
         let (region, way) = match native {
-            Some(made) => (made.region, Ok(Way::Native(made.receiver))),
+            Some(NativeRing { region, mut receiver }) => {
+                receiver.begin_at(plan.taken);
+                (region, Ok(Way::Native(receiver)))
+            }
             None => {
                 let region = fabric.register(HEADER_BYTES + size)?;
-                (region, by_puts(fabric, region))
+                (region, by_puts(fabric, region, plan.taken))
             }
         };
         let grant = Grant { rights: Rights::PUT, key: plan.key };
         let exported = fabric.export(region, plan.name.clone(), grant);
-        let made = way.and_then(|way| Ok(exported.map(|()| Receiver { region, way })?));
+        let name = plan.name.clone();
+        let made = way.and_then(|way| {
+            Ok(exported.map(|()| Receiver { name, region, way, deaths_taken: 0 })?)
+        });
         if made.is_err() {
             let _ = fabric.withdraw(region); // it was just made
         }
@@ -90,6 +101,12 @@ impl Receiver {
         matches!(self.way, Way::Native(_))
     }
 
+    /// Returns the name of the ring.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
     /// Returns the region in which the ring lies.
     #[must_use]
     pub fn region(&self) -> RegionId {
@@ -100,10 +117,10 @@ impl Receiver {
     ///
     /// The program also gets `Connected` and `Broken` of the sender's endpoint, as of each peer's.
     pub fn poll(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Option<Completion> {
-        self.turn(fabric);
+        self.progress(fabric);
         while let Some(what) = fabric.poll(now) {
-            let programs = self.hear(what);
-            self.turn(fabric);
+            let programs = self.handle(what);
+            self.progress(fabric);
             if programs.is_some() {
                 return programs;
             }
@@ -112,7 +129,7 @@ impl Receiver {
     }
 
     /// Takes a completion of the fabric; returns it when it is not the ring's.
-    pub fn hear(&mut self, what: Completion) -> Option<Completion> {
+    pub fn handle(&mut self, what: Completion) -> Option<Completion> {
         if matches!(&what, Completion::Notified { region, .. } if *region == self.region) {
             if let (Way::Puts(puts), Completion::Notified { endpoint, value, .. }) =
                 (&mut self.way, &what)
@@ -123,14 +140,14 @@ impl Receiver {
         }
         match &mut self.way {
             Way::Native(_) => Some(what),
-            Way::Puts(puts) => puts.hear(what),
+            Way::Puts(puts) => puts.handle(what),
         }
     }
 
     /// Does what is next: admits a sender, gives room back. Never waits.
-    pub fn turn(&mut self, fabric: &mut dyn Fabric) {
+    pub fn progress(&mut self, fabric: &mut dyn Fabric) {
         if let Way::Puts(puts) = &mut self.way {
-            puts.turn(fabric);
+            puts.progress(fabric);
         }
     }
 
@@ -171,6 +188,23 @@ impl Receiver {
         }
     }
 
+    /// Returns the records that were read in the ring's life, those of [`RingPlan::taken`]
+    /// included: a program that keeps it goes on there with its next ring.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        match &self.way {
+            Way::Native(ring) => ring.taken(),
+            Way::Puts(puts) => puts.ring.taken(),
+        }
+    }
+
+    /// Returns true, once for each, when a sender has died since the last call; after
+    /// [`NextError::Gone`], it tells a sender that died from one that finished.
+    pub fn take_death(&mut self) -> bool {
+        let died = self.counters().died;
+        core::mem::replace(&mut self.deaths_taken, died) != died
+    }
+
     /// Returns the counters of this side.
     #[must_use]
     pub fn counters(&self) -> &PushCounters {
@@ -192,9 +226,10 @@ impl Receiver {
     }
 }
 
-fn by_puts(fabric: &mut dyn Fabric, region: RegionId) -> Result<Way, PushOpenError> {
+fn by_puts(fabric: &mut dyn Fabric, region: RegionId, taken: u64) -> Result<Way, PushOpenError> {
     let memory = fabric.memory(region).ok();
-    let ring = memory.and_then(Consumer::new).ok_or(PushOpenError::NoRing)?;
+    let mut ring = memory.and_then(Consumer::new).ok_or(PushOpenError::NoRing)?;
+    ring.begin_at(taken);
     let (session, is_left) = (Session::None, false);
     Ok(Way::Puts(Box::new(PutsReceiver { ring, session, is_left })))
 }
@@ -209,7 +244,7 @@ impl PutsReceiver {
         }
     }
 
-    fn hear(&mut self, what: Completion) -> Option<Completion> {
+    fn handle(&mut self, what: Completion) -> Option<Completion> {
         match what {
             Completion::Imported { remote, status, bytes } => match self.session {
                 Session::Asked(credit) if credit.remote == remote => {
@@ -235,7 +270,8 @@ impl PutsReceiver {
 
     fn imported(&mut self, credit: Credit, status: Status, bytes: u64) {
         if status.is_done() && bytes >= CREDIT_BYTES {
-            self.ring.admit(credit);
+            let is_counted = bytes >= COUNTED_CREDIT_BYTES;
+            self.ring.admit(Credit { is_counted, ..credit });
             self.is_left = false;
             self.session = Session::Open(credit.endpoint);
         } else {
@@ -255,15 +291,16 @@ impl PutsReceiver {
         }
     }
 
-    fn turn(&mut self, fabric: &mut dyn Fabric) {
+    fn progress(&mut self, fabric: &mut dyn Fabric) {
         match self.session {
             Session::Greeted(endpoint) => {
                 let key = self.ring.greeting();
                 let asked = fabric.import(endpoint, credit_name(key), key);
                 // An error says that its connection is over.
                 let remote: Option<RemoteId> = asked.ok();
-                self.session = remote
-                    .map_or(Session::None, |remote| Session::Asked(Credit { endpoint, remote }));
+                self.session = remote.map_or(Session::None, |remote| {
+                    Session::Asked(Credit { endpoint, remote, is_counted: false })
+                });
             }
             Session::Open(endpoint) if self.ring.is_broken() => {
                 let _ = fabric.disconnect(endpoint); // an error says that it is over

@@ -7,7 +7,8 @@ use alloc::sync::Arc;
 use super::RING_TAG;
 use super::native::NativeSender;
 use super::puts::{
-    CREDIT_BYTES, HEADER_BYTES, NOT_ADMITTED, Producer, ProducerPlaces, credit_key, credit_name,
+    COUNTED_CREDIT_BYTES, HEADER_BYTES, NOT_ADMITTED, NOT_COUNTED, Producer, ProducerPlaces,
+    TAKEN_OFFSET, credit_key, credit_name,
 };
 use super::types::{Broken, PushCounters, PushOpenError, PushRefused, Waits};
 use crate::fabric::{
@@ -116,10 +117,31 @@ impl Sender {
         }
     }
 
+    /// Returns the place of the ring.
+    #[must_use]
+    pub fn address(&self) -> &RingAddress {
+        &self.to
+    }
+
     /// Returns true when records may be pushed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Native(_) | State::Puts(_)) && self.ended().is_none()
+    }
+
+    /// Returns the number of the first record that this sender should push, if its program counts
+    /// records from 0: as many of earlier senders were published, and are read or will be. A
+    /// program that comes back and pushes from there on loses and doubles none; one that has no
+    /// copy of them any more knows which are missing.
+    ///
+    /// `None`: the sender is not open, or its receiver does not count.
+    #[must_use]
+    pub fn resumes_from(&self) -> Option<u64> {
+        match &self.state {
+            State::Native(ring) => ring.resumes_from(),
+            State::Puts(puts) | State::Flushing(puts) => puts.resumes_from(),
+            _ => None,
+        }
     }
 
     /// Returns true when the link's own ring carries the records.
@@ -145,6 +167,12 @@ impl Sender {
         self.ended.or(native)
     }
 
+    /// Returns true when all published records are posted; else [`Sender::poll`] posts the rest.
+    #[must_use]
+    pub fn is_posted(&self) -> bool {
+        !self.owes
+    }
+
     /// Since when there has been no room, by the times given to [`Sender::poll`]; `None`: there
     /// was, when last asked for.
     #[must_use]
@@ -166,10 +194,10 @@ impl Sender {
     ///
     /// A sender by puts learns from it of new room, and of the end of its receiver.
     pub fn poll(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Option<Completion> {
-        self.turn(fabric, now);
+        self.progress(fabric, now);
         while let Some(what) = fabric.poll(now) {
-            let programs = self.hear(what);
-            self.turn(fabric, now);
+            let programs = self.handle(what);
+            self.progress(fabric, now);
             if programs.is_some() {
                 return programs;
             }
@@ -178,7 +206,7 @@ impl Sender {
     }
 
     /// Takes a completion of the fabric; returns it when it is not the ring's.
-    pub fn hear(&mut self, what: Completion) -> Option<Completion> {
+    pub fn handle(&mut self, what: Completion) -> Option<Completion> {
         match &what {
             Completion::Imported { remote, status, bytes } => {
                 if !matches!(self.state, State::Importing(of) if of == *remote) {
@@ -256,17 +284,18 @@ impl Sender {
     }
 
     /// Does what is next: connects, imports, greets, publishes what is owed. Never waits.
-    pub fn turn(&mut self, fabric: &mut dyn Fabric, now: Moment) {
+    pub fn progress(&mut self, fabric: &mut dyn Fabric, now: Moment) {
         self.now = now;
         if let (Some(_), Some(endpoint)) = (self.ended, self.endpoint) {
             let _ = fabric.disconnect(endpoint); // an error says that it is over
         }
         match &mut self.state {
-            State::Puts(_) if !self.owes => {}
+            State::Puts(puts) if !self.owes => puts.count_delivered(),
             State::Puts(_) => {
                 let _ = self.publish(fabric); // the end is kept
             }
-            State::Native(_) | State::Connecting | State::Importing(_) => {}
+            State::Native(ring) => ring.count_delivered(),
+            State::Connecting | State::Importing(_) => {}
             _ => self.set_up(fabric),
         }
     }
@@ -389,6 +418,7 @@ impl Sender {
         }
         let memory = fabric.memory(self.credit?.region).ok()?;
         memory.store(0, NOT_ADMITTED).ok()?;
+        memory.store(TAKEN_OFFSET, NOT_COUNTED).ok()?;
         Some(memory)
     }
 
@@ -552,7 +582,7 @@ impl Sender {
 
 /// Makes the region of a credit, under the first free name.
 fn make_credit(fabric: &mut dyn Fabric, ring: Key) -> Option<OwnCredit> {
-    let region = fabric.register(CREDIT_BYTES).ok()?;
+    let region = fabric.register(COUNTED_CREDIT_BYTES).ok()?;
     for number in 1..CREDITS_MAX {
         let key = credit_key(ring, number);
         match fabric.export(region, credit_name(key), Grant { rights: Rights::PUT, key }) {

@@ -13,6 +13,8 @@ crate::counters! {
         full [Sum "refusal"] "Times that a record found no room"
             => "The receiver is too slow, or the ring too small for its pauses.";
         stalled_ns [Sum "ns"] "Time from a refusal until a record found room again" => "";
+        delivered [Sum "record"] "Records that the receiver's program has taken, as this side knows"
+            => "A sender learns it once per quarter of the ring.";
         died [Sum "producer"] "Senders whose process died before it closed the ring"
             => "Its records that were not published are gone; find out why it died.";
         broken [Sum "ring"] "Rings in which the other process wrote an invalid record"
@@ -33,7 +35,7 @@ pub struct Broken;
 pub enum NextError {
     /// The last sender has closed, or its process has died, and all that it published is read.
     /// Another sender may come: then there are records again.
-    #[error("the push ring's producer has gone")]
+    #[error("the push ring's producer has gone; start it again for more records")]
     Gone,
     /// The ring is broken for good.
     #[error(transparent)]
@@ -78,7 +80,7 @@ pub enum PushRefused {
         max: usize,
     },
     /// Final: the receiver has closed, or its process has died.
-    #[error("the push ring's consumer has gone")]
+    #[error("the push ring's consumer has gone; start it again, and open another sender")]
     ConsumerGone,
     /// Final: the receiver's node does not let this sender in.
     #[error("the push ring's owner does not let this sender in: {0}")]

@@ -3,8 +3,10 @@
 
 mod cases;
 mod files;
+mod lives;
 mod parts;
 mod random;
+mod restarts;
 mod saved;
 mod sources;
 mod world;

@@ -69,6 +69,7 @@ fn push(builder: &mut Builder, packet: Packet) -> Placement {
         spill_bits: 32,
     };
     let parsed = Parsed {
+        step: None,
         packet: 0,
         source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
         sequence: None,
@@ -401,10 +402,11 @@ fn a_source_that_is_not_required_is_waited_for_while_it_sends_and_not_missed() {
         push(&mut builder, Packet { key: Some(key), at_ms: key, ..PACKET });
     }
     // It is waited for until it has been silent for the time-out; then events go on without it.
+    builder.poll(at(210));
     let batch = take(&mut builder);
     let complete = |event: &&EventRow| event.status == EventStatus::Complete;
     assert_eq!(batch.events.iter().filter(complete).count(), 199);
-    let late = Packet { source: 1, key: Some(2), at_ms: 200, ..PACKET };
+    let late = Packet { source: 1, key: Some(2), at_ms: 210, ..PACKET };
     assert_eq!(push(&mut builder, late), Placement::Late);
 }
 
@@ -607,6 +609,7 @@ fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
             };
             let payload = [step.to_le_bytes().as_slice(), &[0; 8]].concat();
             let parsed = Parsed {
+                step: None,
                 packet: 0,
                 source: SourceKey { sender: SenderAddress::NONE, terms: below(4) },
                 sequence: None,
@@ -674,6 +677,7 @@ fn out_of_order_packets_are_kept_and_counted() {
     let mut builder = per_source();
     for number in [0_u64, 2, 1, 3] {
         let parsed = Parsed {
+            step: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
             sequence: Some(number),

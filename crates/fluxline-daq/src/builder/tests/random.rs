@@ -158,6 +158,7 @@ fn send(random: &mut Random, made: &mut Made, source: u32, habit: &Habit, limits
                 part: (part, habit.parts),
                 spill: None,
                 input: 0,
+                mark: 0,
             };
             made.packets.push(packet);
             made.arrived.entry(trigger).or_default().insert((source, u64::from(part)));

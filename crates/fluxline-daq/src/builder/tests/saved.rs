@@ -16,14 +16,14 @@ fn in_words(builder: &Builder) -> Vec<String> {
     #[rustfmt::skip]
     let Builder {
         config, time, anchor, members, inputs, generations, keys, open, gathering, counters,
-        per_source, watch, amendments, scratch: _,
+        per_source, watch, scratch: _,
     } = builder;
     let OpenEvents { slab, lanes, bytes, last, blocker, horizon, pressed } = open;
     vec![
         format!("{:?}", (config, time, anchor)),
         format!("{:?}", (members, inputs, generations)),
         format!("{:?}", (gathering, counters, per_source)),
-        format!("{:?}", (watch, amendments)),
+        format!("{watch:?}"),
         format!("{:?}", (lanes, bytes, last, blocker, horizon, pressed)),
         keys.in_words(),
         slab.in_words(),
@@ -84,6 +84,7 @@ impl Twins {
         let (index, count) = packet.part;
         let payload_bytes = 8;
         let parsed = Parsed {
+            step: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: u64::from(packet.source) },
             sequence: packet.count,

@@ -33,6 +33,7 @@ fn push(builder: &mut Builder, given: Given) -> Placement {
         spill_bits: 64,
     };
     let parsed = Parsed {
+        step: None,
         packet: class,
         source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
         sequence: Some(count),

@@ -26,11 +26,13 @@ pub struct Sent {
     pub spill: Option<u64>,
     /// The input that it comes by.
     pub input: u16,
+    /// Distinguishes its bytes from those of other packets.
+    pub mark: u64,
 }
 
 /// A packet that is a whole fragment, of a source with a counter.
 pub fn sent(at: u64, source: u32, count: u64, key: u64) -> Sent {
-    Sent { at, source, count: Some(count), key, part: (0, 1), spill: None, input: 0 }
+    Sent { at, source, count: Some(count), key, part: (0, 1), spill: None, input: 0, mark: 0 }
 }
 
 /// A board that sends a packet for each of some triggers.
@@ -71,11 +73,15 @@ pub struct Row {
     /// Sources and parts, in order of arrival.
     pub parts: Vec<(u32, u64)>,
     pub missing: String,
+    /// The marks of its packets.
+    pub marks: Vec<u64>,
 }
 
 /// Everything that came out of a run.
 pub struct Outcome {
     pub rows: Vec<Row>,
+    /// The same as recorded.
+    pub batches: Vec<EventBatch>,
     pub ledger: Ledger,
     pub reports: Vec<String>,
     pub summary: Vec<SourceSummary>,
@@ -126,6 +132,7 @@ pub struct World {
     pub builder: Builder,
     ledger: Ledger,
     rows: Vec<Row>,
+    batches: Vec<EventBatch>,
     reports: Vec<String>,
     known: u32,
     pushed: u64,
@@ -144,6 +151,7 @@ impl World {
             builder: Builder::new(config),
             ledger: Ledger::default(),
             rows: Vec::new(),
+            batches: Vec::new(),
             reports: Vec::new(),
             known: 0,
             pushed: 0,
@@ -153,6 +161,7 @@ impl World {
     /// Takes a packet, at `now` by the clock of the run.
     pub fn push(&mut self, now: u64, packet: Sent) {
         let parsed = Parsed {
+            step: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: u64::from(packet.source) },
             sequence: packet.count,
@@ -164,9 +173,11 @@ impl World {
             },
             sensor_time_ns: None,
             payload_start: 0,
-            payload_bytes: 8,
+            payload_bytes: 16,
         };
-        let bytes = u64::from(packet.source).to_le_bytes();
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&u64::from(packet.source).to_le_bytes());
+        bytes[8..].copy_from_slice(&packet.mark.to_le_bytes());
         let time = Moment::from_ns(packet.at);
         let datagram = Datagram { bytes: &bytes, sender: SenderAddress::NONE, port: 1, time };
         let (builder, known) = (&mut self.builder, &mut self.known);
@@ -197,10 +208,12 @@ impl World {
         for event in &batch.events {
             let packets = &batch.packets[packet..packet + event.packets as usize];
             let mut sources = BTreeSet::new();
-            let mut parts = Vec::new();
+            let (mut parts, mut marks) = (Vec::new(), Vec::new());
             for row in packets {
                 // The payload names the sender, independent of the number that the readout gave.
                 let bytes: [u8; 8] = batch.bytes[byte..byte + 8].try_into().expect("eight bytes");
+                let mark = batch.bytes[byte + 8..byte + 16].try_into().expect("eight bytes");
+                marks.push(u64::from_le_bytes(mark));
                 byte += row.bytes as usize;
                 sources.insert(u64::from_le_bytes(bytes) as u32);
                 parts.push((u64::from_le_bytes(bytes) as u32, row.part));
@@ -215,9 +228,11 @@ impl World {
                 sources,
                 parts,
                 missing: text.to_owned(),
+                marks,
             });
         }
         self.ledger.note_batch(&batch, BatchFate::Recorded);
+        self.batches.push(batch);
     }
 
     /// The run ends.
@@ -239,8 +254,9 @@ impl World {
         assert!(ledger.closes(), "{}", ledger.table());
         Outcome {
             rows: self.rows,
+            batches: self.batches,
             open_most: self.builder.counters().events_open_most,
-            amendments: self.builder.amendments().to_vec(),
+            amendments: self.builder.amendments(),
             ledger,
             reports: self.reports,
             summary,

@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use crate::builder::{LOST, SENT_NOTHING};
 use crate::event::{MARKED, UNDECIDED};
 
 /// The mark of a text that was cut.
@@ -32,6 +33,9 @@ impl Ranges {
 
     /// Removes the parts from `first` to `last`, which came.
     pub(super) fn remove(&mut self, first: u64, last: u64) {
+        if first > last {
+            return;
+        }
         let old = std::mem::take(&mut self.0);
         for (from, to) in old {
             if last < from || to < first {
@@ -84,13 +88,16 @@ pub(super) enum LatePart {
 }
 
 impl LatePart {
-    /// Reads "packet 3 of 64" or "bytes 100-199 of 4096".
+    /// Reads "packet 3 of 64", "bytes 100-199 of 4096" or "no bytes of 4096".
     pub(super) fn parse(text: &str) -> Option<LatePart> {
         if text.is_empty() {
             return Some(LatePart::Whole);
         }
         let (parts, total) = text.split_once(" of ")?;
         let total = total.parse().ok()?;
+        if parts == "no bytes" {
+            return Some(LatePart::Part { unit: Unit::Bytes, first: 1, last: 0, total });
+        }
         let (unit, range) = match parts.split_once(' ')? {
             ("packet", range) => (Unit::Packets, range),
             ("bytes", range) => (Unit::Bytes, range),
@@ -113,6 +120,15 @@ enum Item {
     Other(String),
 }
 
+impl Item {
+    fn label(&self) -> Option<&str> {
+        match self {
+            Item::Absent { label, .. } | Item::Parts { label, .. } => Some(label),
+            Item::Count { .. } | Item::Other(_) => None,
+        }
+    }
+}
+
 /// The text of one event, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
@@ -133,6 +149,16 @@ impl Missing {
             Item::Count { .. } | Item::Other(_) => true,
         });
         self.count();
+    }
+
+    /// Begins the fragment of a source with a late part: all of a fragment of several parts is
+    /// missing, unless that is known otherwise.
+    pub(super) fn begin(&mut self, label: &str, part: LatePart) {
+        let LatePart::Part { unit, total, .. } = part else { return };
+        if !self.names(label) {
+            let (label, missing) = (label.to_owned(), Ranges::all(total));
+            self.insert(Item::Parts { label, unit, missing, total });
+        }
     }
 
     /// Removes a part of a source's fragment, which came.
@@ -169,12 +195,51 @@ impl Missing {
         self.items.retain(|item| !matches!(item, Item::Count { came, of } if came >= of));
     }
 
-    /// Removes a source that was called silent and had sent nothing.
+    /// Removes a source that had sent nothing, whatever it was missed for.
     pub(super) fn was_not_sent(&mut self, label: &str) {
         self.items.retain(|item| {
-            !matches!(item, Item::Absent { label: its, reason }
-                if its == label && reason.starts_with("silent since"))
+            let is_its = matches!(item, Item::Absent { .. }) && item.label() == Some(label);
+            !is_its
         });
+    }
+
+    /// States that a source had sent nothing, which is required.
+    pub(super) fn required_was_not_sent(&mut self, label: &str) {
+        for item in &mut self.items {
+            match item {
+                Item::Absent { label: its, reason } if its == label => {
+                    *reason = SENT_NOTHING.to_owned();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds a source that has nothing in the event, where packets of it are lost.
+    pub(super) fn was_lost(&mut self, label: &str) {
+        let lost = LOST.to_owned();
+        let its =
+            |item: &&mut Item| matches!(item, Item::Absent { label: its, .. } if its == label);
+        match self.items.iter_mut().find(its) {
+            Some(Item::Absent { reason, .. }) => *reason = lost,
+            _ => self.insert(Item::Absent { label: label.to_owned(), reason: lost }),
+        }
+    }
+
+    /// Returns true when an item is about a source.
+    fn names(&self, label: &str) -> bool {
+        self.items.iter().any(|item| item.label() == Some(label))
+    }
+
+    /// Adds an item of a source, in the order of labels.
+    fn insert(&mut self, item: Item) {
+        let is_behind = |its: &Item| match its {
+            Item::Other(_) => true,
+            Item::Count { .. } => false,
+            Item::Absent { .. } | Item::Parts { .. } => its.label() > item.label(),
+        };
+        let at = self.items.iter().position(is_behind).unwrap_or(self.items.len());
+        self.items.insert(at, item);
     }
 
     /// Returns true when nothing is missing. The marks of filters say nothing about that.
@@ -296,10 +361,40 @@ mod tests {
     }
 
     #[test]
-    fn an_amendment_answers_silence_and_nothing_else() {
-        let mut missing = parse("board=1: silent since key 7; board=10: lost");
-        missing.was_not_sent("board=1");
-        missing.was_not_sent("board=10");
-        assert_eq!(missing.to_text(), "board=10: lost");
+    fn an_amendment_answers_what_a_source_was_missed_for_and_no_part_of_its_fragment() {
+        for reason in ["silent since key 7", "had not come yet", "lost"] {
+            let text = format!("board=1: {reason}; board=10: packets 1 of 2 missing");
+            let mut missing = parse(&text);
+            missing.was_not_sent("board=1");
+            missing.was_not_sent("board=10");
+            assert_eq!(missing.to_text(), "board=10: packets 1 of 2 missing");
+            let mut missing = parse(&text);
+            missing.required_was_not_sent("board=1");
+            let left = "board=1: sent nothing; board=10: packets 1 of 2 missing";
+            assert_eq!(missing.to_text(), left);
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_known_later_and_the_rest_of_a_late_fragment_are_missing() {
+        let mut missing = parse("board=10: lost; filter: marked");
+        missing.was_lost("board=1");
+        missing.was_lost("file/board=1");
+        let all = "board=1: lost; board=10: lost; file/board=1: lost; filter: marked";
+        assert_eq!(missing.to_text(), all);
+        let mut silent = parse("board=1: silent since key 7");
+        silent.was_lost("board=1");
+        assert_eq!(silent.to_text(), "board=1: lost");
+        for (text, left) in [
+            ("packet 0 of 2", "board=1: packets 1 of 2 missing"),
+            ("bytes 10-19 of 30", "board=1: bytes 0-9, 20-29 of 30 missing"),
+            ("no bytes of 30", "board=1: bytes 0-29 of 30 missing"),
+            ("", ""),
+        ] {
+            let (mut missing, part) = (parse(""), LatePart::parse(text).unwrap());
+            missing.begin("board=1", part);
+            missing.part_came("board=1", part);
+            assert_eq!(missing.to_text(), left);
+        }
     }
 }

@@ -1,12 +1,14 @@
-//! A run with its late fragments in their events, and with the proofs of returning sources.
+//! A run with its late fragments in their events, and with what became known after these closed.
 //!
 //! A packet that came after its event was closed is a row of its own (status `late`). Here it is
-//! put back: its event gets the packet, and its text and status show what is then still missing. An
-//! event that lacks a source by silence becomes complete if the source's packet counter later
-//! proved that it had sent nothing. Memory: an index of 32 bytes per late fragment, at most 128 MiB
-//! (fragments beyond stay rows of their own), and a few batches. Unreadable parts are left out, as
-//! everywhere; a late fragment whose event is missing stays a row of its own.
+//! put back: its event gets the packet, and `judge.rs` states what is then missing, with the
+//! amendments of run.json: a source had sent nothing, or packets of it are lost there. Memory: an
+//! index of 32 bytes per late fragment, at most 128 MiB (fragments beyond stay rows of their own),
+//! and a few batches. Unreadable parts are left out, as everywhere; a late fragment whose event is
+//! missing stays a row of its own.
 
+mod evidence;
+pub(crate) mod judge;
 mod late;
 mod missing;
 
@@ -16,13 +18,13 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::builder::Amendment;
-use crate::event::{EventBatch, EventRow, EventStatus};
+use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use crate::ledger::Ledger;
 
 use super::folder::RunFolder;
 use super::reader::{ReadError, ReadReport, RecordedBatch, RunReader};
+use judge::{Case, Judge};
 use late::{Identity, LateFragment, LateIndex};
-use missing::{LatePart, Missing};
 
 /// The treatment of late fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,8 +43,10 @@ pub struct JoinReport {
     pub joined: u64,
     /// Late fragments that are rows of their own: their event is missing, or there are too many.
     pub left: u64,
-    /// Events that became complete.
+    /// Events that were recorded as incomplete and lack nothing.
     pub completed: u64,
+    /// Events that were recorded as complete and lack something, as became known later.
+    pub opened: u64,
 }
 
 /// Goes through a run, batch by batch, with late fragments in their events.
@@ -50,11 +54,13 @@ pub struct JoinReport {
 pub struct JoinedReader {
     reader: RunReader,
     late: LateIndex,
-    amendments: Vec<Amendment>,
-    labels: BTreeMap<u32, String>,
+    judge: Judge,
+    /// Run.json says something about events.
+    has_evidence: bool,
     /// Batches that were joined and not returned yet.
     ready: VecDeque<RecordedBatch>,
     completed: u64,
+    opened: u64,
 }
 
 impl JoinedReader {
@@ -70,13 +76,15 @@ impl JoinedReader {
             Join::Late | Join::Nothing => LateIndex::default(),
         };
         let amendments = match join {
-            Join::Late => amendments_of(run.as_ref(), ledger),
+            Join::Late => amendments_of(run.as_ref(), ledger.as_ref()),
             Join::Nothing => Vec::new(),
         };
         let lines = reader.folder().sources().unwrap_or_default();
-        let labels = lines.into_iter().map(|line| (line.source, line.name)).collect();
-        let ready = VecDeque::new();
-        Ok(JoinedReader { reader, late, amendments, labels, ready, completed: 0 })
+        let labels: BTreeMap<u32, String> =
+            lines.into_iter().map(|line| (line.source, line.name)).collect();
+        let judge = Judge::new(labels, &amendments, ledger.as_ref());
+        let (ready, has_evidence) = (VecDeque::new(), !amendments.is_empty());
+        Ok(JoinedReader { reader, late, judge, has_evidence, ready, completed: 0, opened: 0 })
     }
 
     /// Returns the run's folder.
@@ -94,7 +102,12 @@ impl JoinedReader {
     /// Returns the result of joining so far.
     #[must_use]
     pub fn joined(&self) -> JoinReport {
-        JoinReport { joined: self.late.joined(), left: self.late.left(), completed: self.completed }
+        JoinReport {
+            joined: self.late.joined(),
+            left: self.late.left(),
+            completed: self.completed,
+            opened: self.opened,
+        }
     }
 
     /// Returns the next batch; `None` at the end.
@@ -104,7 +117,7 @@ impl JoinedReader {
                 return Ok(Some(batch));
             }
             let Some(recorded) = self.reader.next_batch()? else { return Ok(None) };
-            if self.late.is_empty() && self.amendments.is_empty() {
+            if self.late.is_empty() && !self.has_evidence {
                 return Ok(Some(recorded));
             }
             let mut batch = EventBatch::default();
@@ -120,10 +133,9 @@ impl JoinedReader {
     fn changes(&self, number: u64, batch: &EventBatch) -> bool {
         batch.events.iter().enumerate().any(|(at, row)| match row.status {
             EventStatus::Late => self.late.is_joined(number, at, row),
-            EventStatus::Complete => Identity::of(row).is_some_and(|its| self.late.has(its)),
-            EventStatus::Incomplete | EventStatus::Stopped => {
+            EventStatus::Complete | EventStatus::Incomplete | EventStatus::Stopped => {
                 let late = Identity::of(row).is_some_and(|its| self.late.has(its));
-                late || self.amendments.iter().any(|its| covers(its, row))
+                late || self.judge.has_evidence(row)
             }
         })
     }
@@ -147,7 +159,7 @@ impl JoinedReader {
             out.bytes.extend_from_slice(data);
             let (mut row, mut missing) = (*row, missing.to_owned());
             if !late {
-                self.complete(&mut row, &mut missing, &mut out)?;
+                self.complete(&mut row, &mut missing, packets, &mut out)?;
             }
             row.missing_bytes = missing.len() as u32;
             out.missing.push_str(&missing);
@@ -162,52 +174,29 @@ impl JoinedReader {
         &mut self,
         row: &mut EventRow,
         text: &mut String,
+        packets: &[PacketRow],
         out: &mut EventBatch,
     ) -> Result<(), ReadError> {
-        let JoinedReader { reader, late, labels, amendments, .. } = self;
-        let mut missing = Missing::parse(text, labels.values().map(String::as_str));
-        let lacked = !missing.is_empty();
-        let event = Identity::of(row);
-        let add = |LateFragment { row: packet, bytes, part }: LateFragment| {
-            row.packets += 1;
-            row.first = row.first.min(packet.time);
-            row.last = row.last.max(packet.time);
-            if let (Some(label), Some(part)) = (labels.get(&packet.source), LatePart::parse(&part))
-            {
-                missing.part_came(label, part);
-            }
-            out.packets.push(packet);
-            out.bytes.extend_from_slice(&bytes);
-        };
-        if let Some(event) = event {
-            late.take(event, reader, add)?;
+        let mut parts = Vec::new();
+        if let Some(event) = Identity::of(row) {
+            self.late.take(event, &self.reader, |LateFragment { row: packet, bytes, part }| {
+                row.packets += 1;
+                row.first = row.first.min(packet.time);
+                row.last = row.last.max(packet.time);
+                parts.push((packet.source, part));
+                out.packets.push(packet);
+                out.bytes.extend_from_slice(&bytes);
+            })?;
         }
-        for amendment in amendments.iter().filter(|its| covers(its, row)) {
-            if let Some(label) = labels.get(&amendment.source) {
-                missing.was_not_sent(label);
-            }
-        }
-        if lacked {
-            *text = missing.to_text();
-            if missing.is_empty() && row.status == EventStatus::Incomplete {
-                row.status = EventStatus::Complete;
-                self.completed += 1;
-            }
+        let before = row.status;
+        self.judge.settle(&Case { packets, late: &parts }, row, text);
+        match (before, row.status) {
+            (EventStatus::Complete, EventStatus::Incomplete) => self.opened += 1,
+            (EventStatus::Incomplete, EventStatus::Complete) => self.completed += 1,
+            _ => {}
         }
         Ok(())
     }
-}
-
-/// Returns true when an event lies within the silence that an amendment explains.
-fn covers(amendment: &Amendment, row: &EventRow) -> bool {
-    let Some(key) = row.key.filter(|_| row.source.is_none()) else { return false };
-    let Amendment { after, before, .. } = amendment;
-    let ahead = |from: u64, to: u64| (to.wrapping_sub(from) as i64) > 0;
-    let later = row.generation > after.generation
-        || (row.generation == after.generation && ahead(after.key, key));
-    let earlier = row.generation < before.generation
-        || (row.generation == before.generation && ahead(key, before.key));
-    later && earlier
 }
 
 fn ledger_of(run: &Value) -> Option<Ledger> {
@@ -216,9 +205,9 @@ fn ledger_of(run: &Value) -> Option<Ledger> {
 
 /// Returns the amendments of a run: of its ledger, or beside it where the run was gathered from
 /// several machines.
-fn amendments_of(run: Option<&Value>, ledger: Option<Ledger>) -> Vec<Amendment> {
+fn amendments_of(run: Option<&Value>, ledger: Option<&Ledger>) -> Vec<Amendment> {
     match ledger {
-        Some(ledger) => ledger.amendments,
+        Some(ledger) => ledger.amendments.clone(),
         None => {
             let gathered = run.and_then(|run| run.get("amendments")).cloned();
             gathered.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default()

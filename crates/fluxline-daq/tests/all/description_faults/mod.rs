@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::emulator::{
-    Emulator, EmulatorConfig, Faults, Pattern, SourceTruth, sender_address,
+    Emulator, EmulatorConfig, EmulatorError, Faults, Pattern, SourceTruth, sender_address,
 };
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{Ledger, SourceCounters};
@@ -95,7 +95,7 @@ fn config(dice: &mut Dice, packet: &PacketType, period_ns: u64) -> EmulatorConfi
 
 /// The expected result.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Findings {
+pub struct Findings {
     sources: usize,
     parsed: u64,
     lost: u64,
@@ -187,7 +187,19 @@ fn run(seed: u64) -> Option<String> {
     let description = Description::load("random.toml", &text, &BTreeMap::new()).ok()?;
     let packet = description.packet_types()[0].clone();
     let config = config(&mut dice, &packet, period_ns);
-    let mut emulator = Emulator::new(&description, config.clone()).ok()?;
+    let (found, meant) = play(description, &config, period_ns).ok()?;
+    assert_eq!(found, meant, "seed {seed}, {config:?}\n{text}");
+    Some(text)
+}
+
+/// Emulates packets every `period_ns` and reads them: what was found, and what was meant.
+pub fn play(
+    description: Description,
+    config: &EmulatorConfig,
+    period_ns: u64,
+) -> Result<(Findings, Findings), EmulatorError> {
+    let packet = description.packet_types()[0].clone();
+    let mut emulator = Emulator::new(&description, config.clone())?;
     let mode = match packet.event {
         Some(_) => Mode::Key(Scope::PerSource),
         None => Mode::Packet,
@@ -218,8 +230,7 @@ fn run(seed: u64) -> Option<String> {
     }
     pipeline.finish(now);
     let meant = Findings::meant(&emulator.truth(), &sent);
-    assert_eq!(Findings::found(&pipeline), meant, "seed {seed}, {config:?}\n{text}");
-    Some(text)
+    Ok((Findings::found(&pipeline), meant))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A column of arrays: one array of all numbers, with its lengths if they differ.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,6 +13,8 @@ use arrow_buffer::ToByteSlice;
 use arrow_schema::{DataType, Field};
 
 use super::beside;
+use fluxline_daq::record::Directory;
+
 use super::file::NpyFile;
 use super::rows::number_type;
 
@@ -36,8 +38,8 @@ struct Level {
 }
 
 impl Level {
-    fn create(name: &Path) -> io::Result<Level> {
-        let mut offsets = NpyFile::create(name, "'<u8'".to_owned())?;
+    fn create(folder: &Directory, name: &Path) -> io::Result<Level> {
+        let mut offsets = NpyFile::create(folder, name, "'<u8'".to_owned())?;
         offsets.write(&0_u64.to_le_bytes())?;
         Ok(Level { offsets, lists: 0, end: 0, length: None, is_even: true })
     }
@@ -52,7 +54,7 @@ impl Level {
 
 impl ArraysWriter {
     /// Begins the file `name`, and those beside it.
-    pub fn create(name: &Path, field: &Field) -> io::Result<ArraysWriter> {
+    pub fn create(folder: &Directory, name: &Path, field: &Field) -> io::Result<ArraysWriter> {
         let mut levels = Vec::new();
         let mut nullable = false;
         let mut kind = field.data_type();
@@ -61,17 +63,17 @@ impl ArraysWriter {
                 0 => "offsets".to_owned(),
                 depth => format!("offsets{}", depth + 1),
             };
-            levels.push(Level::create(&beside(name, &word))?);
+            levels.push(Level::create(folder, &beside(name, &word))?);
             nullable = entry.nullable;
             kind = entry.kind;
         }
         let Some((element, _)) = number_type(kind) else {
             return Err(io::Error::other(format!("arrays of {kind} have no NumPy type")));
         };
-        let values = NpyFile::create(name, format!("'{element}'"))?;
-        let valid: PathBuf = beside(name, "valid");
+        let values = NpyFile::create(folder, name, format!("'{element}'"))?;
+        let valid = beside(name, "valid");
         let valid = match nullable {
-            true => Some(NpyFile::create(&valid, "'|b1'".to_owned())?),
+            true => Some(NpyFile::create(folder, &valid, "'|b1'".to_owned())?),
             false => None,
         };
         Ok(ArraysWriter { values, valid, levels, numbers: 0 })

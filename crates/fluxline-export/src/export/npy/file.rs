@@ -1,10 +1,12 @@
 //! One `.npy` file, whose shape is known at its end.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::export::table::part_name;
+use fluxline_daq::record::Directory;
+
+use crate::export::part::PartFile;
 
 const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
 /// Bytes before the dictionary: the magic and its length.
@@ -20,7 +22,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 
 /// A file that is being written.
 pub(super) struct NpyFile {
-    name: PathBuf,
+    part: PartFile,
     file: BufWriter<File>,
     /// NumPy's type of an element, as in the file's dictionary.
     kind: String,
@@ -28,9 +30,10 @@ pub(super) struct NpyFile {
 
 impl NpyFile {
     /// Begins a file of elements of a type, such as `'<i2'`.
-    pub fn create(name: &Path, kind: String) -> io::Result<NpyFile> {
-        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(part_name(name))?);
-        let mut file = NpyFile { name: name.to_path_buf(), file, kind };
+    pub fn create(folder: &Directory, name: &Path, kind: String) -> io::Result<NpyFile> {
+        let (part, file) = PartFile::create(folder, name).map_err(io::Error::other)?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let mut file = NpyFile { part, file, kind };
         let head = file.head(&[0])?;
         file.file.write_all(&head)?;
         Ok(file)
@@ -47,15 +50,14 @@ impl NpyFile {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&head)?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(part_name(&self.name), &self.name)
+        self.part.finish(&file).map_err(io::Error::other)
     }
 
     /// Removes the file.
     pub fn discard(self) -> io::Result<()> {
         // What is in the buffer belongs to a file that is not wanted.
         drop(self.file.into_parts());
-        fs::remove_file(part_name(&self.name))
+        self.part.discard().map_err(io::Error::other)
     }
 
     /// Returns the head, which has the same length for any shape.

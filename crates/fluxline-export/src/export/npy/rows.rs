@@ -13,6 +13,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::ToByteSlice;
 use arrow_schema::{DataType, Field, Schema};
 
+use fluxline_daq::record::Directory;
+
 use super::file::NpyFile;
 
 /// The longest status of an event \[byte\].
@@ -44,7 +46,7 @@ struct Column {
 
 impl RowsWriter {
     /// Begins the array of all columns that have one value of fixed width per row.
-    pub fn create(name: &Path, schema: &Schema) -> io::Result<RowsWriter> {
+    pub fn create(folder: &Directory, name: &Path, schema: &Schema) -> io::Result<RowsWriter> {
         let (mut columns, mut row_bytes, mut names) = (Vec::new(), 0, String::new());
         for (index, field) in schema.fields().iter().enumerate() {
             let Some((kind, width)) = element(field) else { continue };
@@ -55,7 +57,7 @@ impl RowsWriter {
                 names.push_str(&format!("('{}_valid', '|b1'), ", field.name()));
             }
         }
-        let file = NpyFile::create(name, format!("[{names}]"))?;
+        let file = NpyFile::create(folder, name, format!("[{names}]"))?;
         Ok(RowsWriter { file, columns, row_bytes, rows: 0, buffer: Vec::new() })
     }
 

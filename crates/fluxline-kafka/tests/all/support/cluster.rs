@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fluxline_cluster::entry::read_record;
+use fluxline_cluster::{BuiltSource, OutputBatch, ReadoutNode};
 use fluxline_core::random::Draw;
 use fluxline_core::{Moment, Span};
 use fluxline_daq::builder::Expectation;
 use fluxline_daq::event::EventBatch;
-use fluxline_kafka::build::entry::read_record;
+use fluxline_kafka::build::log::hand_over;
 use fluxline_kafka::build::{
-    BuiltSource, Checkpoint, CheckpointPolicy, Claim, Commit, EventFilter, Log, LogError,
-    MemoryLog, Output, OutputBatch, ReadoutNode, Ready, RunPlan, Step, Stored, WorkError, Worker,
+    Checkpoint, CheckpointPolicy, Claim, Commit, EventFilter, Log, LogError, MemoryLog, Output,
+    Ready, RunPlan, Step, Stored, WorkError, Worker,
 };
 use fluxline_kafka::cluster::block::BLOCK_VERSION;
 use fluxline_kafka::cluster::{
@@ -342,7 +344,7 @@ impl Cluster {
                 readout.away_until = now + self.draw.below(100 * MS);
             }
             if now >= readout.away_until && self.draw.chance(0.7) {
-                let _ = readout.node.hand_over(&mut self.log); // handed over again later
+                let _ = hand_over(&mut readout.node, &mut self.log); // handed over again later
             }
             if self.draw.chance(self.chaos.readout_death) {
                 self.kill_readout(node);
@@ -488,7 +490,7 @@ impl Cluster {
         for node in 0..READOUTS {
             let readout = &mut self.readouts[usize::from(node)].node;
             readout.finish(Moment::from_ns(now));
-            while readout.hand_over(&mut self.log).is_err() {}
+            while hand_over(readout, &mut self.log).is_err() {}
             self.publish_readout(node, NodeState::Ended);
         }
         (self.chaos, self.log.chaos, self.files.full) = (CALM, CALM, None);

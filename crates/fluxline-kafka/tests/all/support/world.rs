@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fluxline_cluster::{NodeConfig, ReadoutNode};
 use fluxline_core::random::Draw;
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
@@ -11,7 +12,7 @@ use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::formats;
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_kafka::build::{Commit, NodeConfig, ReadoutNode, SinkSums};
+use fluxline_kafka::build::{Commit, SinkSums};
 use fluxline_packet::Description;
 
 pub const RUN: u64 = 77;

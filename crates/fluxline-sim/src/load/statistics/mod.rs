@@ -5,6 +5,7 @@
 
 pub mod fairness;
 pub mod histogram;
+mod interval;
 pub mod moments;
 pub mod series;
 

@@ -2,40 +2,40 @@
 //! the confidence interval of its mean.
 
 use super::Moments;
+use super::interval::{Sides, sides};
 
 /// Most batches that are kept; beyond them, neighbours are merged and batches become twice as long.
 const BATCHES_MAX: usize = 1024;
 /// Values of the shortest batch. Source: K. P. White, "An effective truncation heuristic for bias
 /// reduction in simulation output", Simulation 69 (1997): MSER-5.
 const BATCH_MIN: u64 = 5;
-/// Batches used for a confidence interval. Source: B. Schmeiser, "Batch size effects in the
-/// analysis of simulation output", Operations Research 30 (1982): 10 to 30 are enough.
-const BATCHES_OF_INTERVAL: usize = 20;
-/// Batches that are tested for correlation, for each batch of the interval; the largest correlation
-/// of neighbours; and the least number of batches of an interval. Source of the procedure and of
-/// the first two: A. Law, J. Carson, "A sequential procedure for determining the length of a
-/// steady-state simulation", Operations Research 27 (1979): a correlation below 0.4 of fine batches
-/// leaves almost none between batches ten times as long.
-const FINE_BATCHES: usize = 10;
-const CORRELATION_MAX: f64 = 0.4;
-const BATCHES_LEAST: usize = 5;
-/// Student's t for 95 % and 1 to 30 degrees of freedom. Source: any table of the distribution.
-const T_95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-
 /// A mean with its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval; infinite with too few values.
-    pub half_width: f64,
+    /// The lower end of the interval; minus infinity with too few values.
+    pub low: f64,
+    /// The upper end of the interval; infinite with too few values. Above a skewed mean it is
+    /// further away than the lower end.
+    pub high: f64,
     /// True if the batches passed the test for correlation; otherwise the interval is too narrow,
     /// and a longer run is needed.
     pub is_independent: bool,
+}
+
+impl Estimate {
+    /// Returns half the width of the interval; infinite with too few values.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Returns true if a value is in the interval.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
 }
 
 /// Means of batches of equal length, at most 1024 (8 KiB).
@@ -120,58 +120,21 @@ impl Series {
     pub fn estimate(&self, skipped: u64) -> Estimate {
         let first = (skipped.div_ceil(self.length) as usize).min(self.batches.len());
         let kept = &self.batches[first..];
-        let (count, is_independent) = independent(kept);
-        let groups = group(kept, count);
-        let mut moments = Moments::default();
-        groups.iter().for_each(|&mean| moments.add(mean));
         // Without a start-up, every value counts, also those that fill no batch.
         let mean = match first {
             0 => self.total.mean(),
             _ => kept.iter().sum::<f64>() / kept.len().max(1) as f64,
         };
-        if moments.count() < 2 {
-            return Estimate { mean, half_width: f64::INFINITY, is_independent: false };
+        match sides(kept) {
+            Some(Sides { below, above, is_independent }) => {
+                Estimate { mean, low: mean - below, high: mean + above, is_independent }
+            }
+            None => {
+                let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+                Estimate { mean, low, high, is_independent: false }
+            }
         }
-        let freedom = (moments.count() - 1) as usize;
-        let student = T_95[freedom.min(T_95.len()) - 1];
-        let error = (moments.variance() / moments.count() as f64).sqrt();
-        Estimate { mean, half_width: student * error, is_independent }
     }
-}
-
-/// Returns the largest number of batches for an interval whose means are independent, and true; if
-/// there is none, the least number, and false.
-fn independent(batches: &[f64]) -> (usize, bool) {
-    let mut count = BATCHES_OF_INTERVAL;
-    loop {
-        let fine = group(batches, count * FINE_BATCHES);
-        if fine.len() == count * FINE_BATCHES && correlation(&fine) < CORRELATION_MAX {
-            return (count, true);
-        }
-        if count / 2 < BATCHES_LEAST {
-            return (count, false);
-        }
-        count /= 2;
-    }
-}
-
-/// Returns the means of `count` groups of neighbours of equal size, or fewer if there are fewer
-/// batches. Batches that do not fill a group are left out at the front, next to the start-up.
-fn group(batches: &[f64], count: usize) -> Vec<f64> {
-    let count = count.min(batches.len());
-    let size = batches.len() / count.max(1);
-    let groups = batches[batches.len() - count * size..].chunks(size.max(1));
-    groups.map(|group| group.iter().sum::<f64>() / group.len() as f64).collect()
-}
-
-/// Returns the correlation of neighbours; 0 for equal values.
-fn correlation(values: &[f64]) -> f64 {
-    let mut moments = Moments::default();
-    values.iter().for_each(|&value| moments.add(value));
-    let squares = moments.variance() * (moments.count().max(1) - 1) as f64;
-    let product = |pair: &[f64]| (pair[0] - moments.mean()) * (pair[1] - moments.mean());
-    let products: f64 = values.windows(2).map(product).sum();
-    if squares > 0.0 { products / squares } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -216,7 +179,7 @@ mod tests {
                 series.add(value);
             }
             let estimate = series.estimate(0);
-            held += usize::from((estimate.mean - 100.0).abs() <= estimate.half_width);
+            held += usize::from(estimate.holds(100.0));
         }
         // 190 are expected; a correct interval gives fewer than 178 in one of a thousand tests.
         assert!((178..=200).contains(&held), "{held} of 200");
@@ -236,7 +199,7 @@ mod tests {
     fn too_few_values_make_no_interval() {
         let mut series = Series::default();
         (0..7).for_each(|_| series.add(1.0));
-        assert!(series.estimate(0).half_width.is_infinite());
+        assert!(series.estimate(0).half_width().is_infinite());
         assert_eq!(Series::default().estimate(3).mean, 0.0);
     }
 }

@@ -1,9 +1,12 @@
 //! One point: warm up, measure, check.
 
-use super::{CoreShares, Goal, LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp};
-use crate::core::interconnect::CoreUse;
+use super::{
+    CoreShares, EventOutcome, Goal, LinkUse, LinkUtilisation, NodeLoad, Observer, Outcome, WarmUp,
+};
+use crate::core::interconnect::{CoreUse, Loss};
 use crate::core::model;
 use crate::load::observer::NodeBytes;
+use crate::load::traffic::EventCounts;
 use crate::{Agenda, Duration, Fingerprint, Instant, Model};
 
 /// A model that can be measured.
@@ -11,8 +14,30 @@ pub trait Experiment: Model {
     /// Returns the observer of offered and delivered messages.
     fn observer(&mut self) -> &mut Observer;
 
-    /// Returns the time for which each link was busy since the start, always in the same order.
-    fn links(&self) -> Vec<LinkUse>;
+    /// Begins to measure: all counts start anew.
+    fn begin(&mut self, now: Instant) {
+        let _ = now;
+        self.observer().reset();
+    }
+
+    /// Returns the counts of events; `None`: no events are built.
+    fn events(&self) -> Option<&EventCounts> {
+        None
+    }
+
+    /// Returns the time for which each link was busy from the start until now, always in the same
+    /// order.
+    fn links(&self, now: Instant) -> Vec<LinkUse>;
+
+    /// Returns the number of messages that were given up since the start and have not arrived.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// Returns the places that have lost frames since the start, always in the same order.
+    fn losses(&self) -> Vec<Loss> {
+        Vec::new()
+    }
 
     /// Returns the time that each core of hosts has used since the start, always in the same order.
     fn cores(&self) -> Vec<CoreUse> {
@@ -64,6 +89,15 @@ struct Course<'a, E: Experiment> {
     now: Instant,
 }
 
+/// The counts of a model when its measurement begins.
+struct Before {
+    at: Instant,
+    links: Vec<LinkUse>,
+    lost: u64,
+    losses: Vec<Loss>,
+    cores: Vec<CoreUse>,
+}
+
 impl<E: Experiment> Course<'_, E> {
     fn run_to(&mut self, until: Instant) -> Result<(), MeasureError> {
         self.entries += model::run(self.model, self.agenda, &mut self.fingerprint, until);
@@ -80,6 +114,37 @@ impl<E: Experiment> Course<'_, E> {
         Ok(())
     }
 
+    /// Begins to measure: counts of earlier times do not belong to the outcome.
+    fn begin(&mut self) -> Before {
+        self.model.begin(self.now);
+        Before {
+            at: self.now,
+            links: self.model.links(self.now),
+            lost: self.model.lost(),
+            losses: self.model.losses(),
+            cores: self.model.cores(),
+        }
+    }
+
+    /// Doubles the time since the beginning until the interval is narrow enough. Returns whether it
+    /// is, and that time.
+    fn extend(
+        &mut self,
+        before: &Before,
+        mut span: Duration,
+        precision: &Precision,
+        warm_up: WarmUp,
+    ) -> Result<(Goal, Duration), MeasureError> {
+        let mut goal = self.goal(precision, warm_up);
+        while goal == Goal::Missed && span < precision.measured_max {
+            let more = span.min(precision.measured_max - span);
+            self.run_parts(before.at + span, more)?;
+            span = span + more;
+            goal = self.goal(precision, warm_up);
+        }
+        Ok((goal, span))
+    }
+
     /// Compares the interval so far with the precision.
     fn goal(&mut self, precision: &Precision, warm_up: WarmUp) -> Goal {
         let observer = self.model.observer();
@@ -88,7 +153,7 @@ impl<E: Experiment> Course<'_, E> {
             WarmUp::CutShort | WarmUp::LeftOut => Goal::NoSteadyState,
             WarmUp::Settled
                 if estimate.is_independent
-                    && estimate.half_width <= precision.width * estimate.mean =>
+                    && estimate.half_width() <= precision.width * estimate.mean =>
             {
                 Goal::Reached
             }
@@ -138,7 +203,9 @@ pub fn measure<E: Experiment>(
 }
 
 /// Measures a model as [`measure`], and doubles the measured time until the mean latency is known
-/// with the given precision. Without a steady state, the time is not extended.
+/// with the given precision. Then measures afresh for the same time, and reports that: a run that
+/// ends because its interval is narrow has too low a mean and too narrow an interval. Without a
+/// steady state, the time is not extended.
 ///
 /// # Errors
 /// When a check of the model fails.
@@ -153,37 +220,44 @@ pub fn measure_to<E: Experiment>(
     let mut course = Course { model, agenda, fingerprint, entries: 0, now: begin };
     let hops_before = course.model.hops();
     let warm_up_end = course.warm_up(limits)?;
-    let start = course.now;
-    let links_before = course.model.links();
-    let cores_before = course.model.cores();
-    course.model.observer().reset();
+    let warm_up = course.now.since(begin);
+    let mut before = course.begin();
     let mut span = limits.measured;
-    course.run_parts(start, span)?;
+    course.run_parts(before.at, span)?;
     let mut goal = Goal::None;
     if let Some(precision) = precision {
-        goal = course.goal(&precision, warm_up_end);
-        while goal == Goal::Missed && span < precision.measured_max {
-            let from = start + span;
-            let more = span.min(precision.measured_max - span);
-            course.run_parts(from, more)?;
-            span = span + more;
-            goal = course.goal(&precision, warm_up_end);
+        (goal, span) = course.extend(&before, span, &precision, warm_up_end)?;
+        if goal == Goal::Reached {
+            before = course.begin();
+            course.run_parts(before.at, span)?;
         }
     }
     let Course { entries, fingerprint, now, .. } = course;
-    let measured = now.since(start);
+    let measured = now.since(before.at);
     let outcome = Outcome {
-        warm_up: start.since(begin),
+        warm_up,
         warm_up_end,
+        search: before.at.since(begin + warm_up),
         goal,
         entries,
         hops: model.hops() - hops_before,
-        links: utilisation(&links_before, &model.links(), measured),
-        cores: core_shares(&cores_before, &model.cores(), measured),
+        // A message that was given up may still arrive.
+        lost: model.lost().saturating_sub(before.lost),
+        losses: losses_since(&before.losses, model.losses()),
+        links: utilisation(&before.links, &model.links(now), measured),
+        cores: core_shares(&before.cores, &model.cores(), measured),
         fingerprint,
+        events: model.events().map(|counts| EventOutcome::of(counts, measured, now)),
         ..of_observer(model.observer(), measured)
     };
     Ok(outcome)
+}
+
+/// Returns the losses behind those of the warm-up.
+fn losses_since(before: &[Loss], after: Vec<Loss>) -> Vec<Loss> {
+    let old = |place: &str| before.iter().find(|of| of.place == place).map_or(0, |of| of.frames);
+    let since = after.into_iter().map(|of| Loss { frames: of.frames - old(&of.place), ..of });
+    since.filter(|of| of.frames > 0).collect()
 }
 
 fn utilisation(before: &[LinkUse], after: &[LinkUse], measured: Duration) -> Vec<LinkUtilisation> {
@@ -226,6 +300,8 @@ fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
         sources: observer.sources.iter().map(load).collect(),
         targets: observer.targets.iter().map(load).collect(),
         messages: observer.messages,
+        lost: 0,
+        losses: Vec::new(),
         latency_ns: observer.series.estimate(0),
         p50: histogram.quantile(0.5),
         p99: histogram.quantile(0.99),
@@ -236,6 +312,8 @@ fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
         cores: Vec::new(),
         warm_up: Duration::ZERO,
         warm_up_end: WarmUp::CutShort,
+        search: Duration::ZERO,
+        events: None,
         goal: Goal::None,
         measured,
         entries: 0,

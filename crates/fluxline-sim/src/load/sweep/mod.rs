@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use super::observer::Observer;
 pub use crate::core::interconnect::LinkUse;
 pub use measure::{Experiment, Limits, MeasureError, Precision, measure, measure_to};
-pub use outcome::{CoreShares, Goal, LinkUtilisation, NodeLoad, Outcome, WarmUp};
+pub use outcome::{CoreShares, EventOutcome, Goal, LinkUtilisation, NodeLoad, Outcome, WarmUp};
 pub use saturation::{Criterion, Saturation, saturation};
 
 /// The progress of a sweep.

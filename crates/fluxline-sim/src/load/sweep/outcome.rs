@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 
+use crate::core::interconnect::Loss;
 use crate::load::statistics::{Estimate, Fairness, Histogram};
-use crate::{Duration, Fingerprint};
+use crate::load::traffic::EventCounts;
+use crate::load::traffic::events::Level;
+use crate::{Duration, Fingerprint, Instant};
 
 /// The load of one node, as a source or as a target \[bytes a second\].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,12 +78,65 @@ pub enum WarmUp {
 pub enum Goal {
     /// The measurement had no goal.
     None,
-    /// The interval is as narrow as asked for, and its batches are independent.
+    /// A run of this length had an interval as narrow as asked for, with independent batches. The
+    /// outcome is of a run behind it, so its interval may be slightly wider.
     Reached,
     /// It is not, although the measurement was as long as allowed.
     Missed,
     /// The latency has no steady state, so a longer measurement would not help.
     NoSteadyState,
+}
+
+/// Event building in the measured time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventOutcome {
+    /// Events of which every fragment arrived.
+    pub built: u64,
+    /// Events that their builder gave up.
+    pub incomplete: u64,
+    /// Triggers that were refused, because too many events were open.
+    pub vetoed: u64,
+    /// Events built \[1/s\].
+    pub per_s: f64,
+    /// Payload of the events built, of all builders together \[bytes a second\].
+    pub bytes_per_s: f64,
+    /// Fragments that were triggered and had not arrived: the mean over time.
+    pub waiting_mean: f64,
+    /// The most of them since the start.
+    pub waiting_most: u64,
+    /// Bytes of open events in a builder: the mean over time and builders.
+    pub memory_mean: f64,
+    /// The most of them in one builder since the start.
+    pub memory_most: u64,
+    /// From the trigger to the last fragment: half of the events took no longer.
+    pub p50: Duration,
+    /// 99 % took no longer.
+    pub p99: Duration,
+    /// The longest.
+    pub max: Duration,
+}
+
+impl EventOutcome {
+    /// Converts the counts of a measured time that ends now.
+    #[must_use]
+    pub fn of(counts: &EventCounts, measured: Duration, now: Instant) -> EventOutcome {
+        let seconds = measured.as_ps().max(1) as f64 / 1e12;
+        let memory: f64 = counts.memory.iter().map(|level| level.mean(measured, now)).sum();
+        EventOutcome {
+            built: counts.built,
+            incomplete: counts.incomplete,
+            vetoed: counts.vetoed,
+            per_s: counts.built as f64 / seconds,
+            bytes_per_s: counts.bytes as f64 / seconds,
+            waiting_mean: counts.waiting.mean(measured, now),
+            waiting_most: counts.waiting.most(),
+            memory_mean: memory / counts.memory.len().max(1) as f64,
+            memory_most: counts.memory.iter().map(Level::most).max().unwrap_or(0),
+            p50: counts.latency.quantile(0.5),
+            p99: counts.latency.quantile(0.99),
+            max: counts.latency.max(),
+        }
+    }
 }
 
 /// One measured point. It counts messages that were delivered in the measured time; latencies begin
@@ -99,6 +155,10 @@ pub struct Outcome {
     pub targets: Vec<NodeLoad>,
     /// Messages that were delivered.
     pub messages: u64,
+    /// Messages that were given up in the measured time.
+    pub lost: u64,
+    /// The places that lost frames in the measured time.
+    pub losses: Vec<Loss>,
     /// Mean latency with its 95 % interval \[ns\].
     pub latency_ns: Estimate,
     /// Half of the messages took no longer.
@@ -117,17 +177,22 @@ pub struct Outcome {
     pub cores: Vec<CoreShares>,
     /// The length of the warm-up, which is left out.
     pub warm_up: Duration,
+    /// The events that were built; `None`: the traffic has none.
+    pub events: Option<EventOutcome>,
     /// The end of the warm-up.
     pub warm_up_end: WarmUp,
+    /// The time of the run that found how long to measure, which is left out as well; 0 if the
+    /// goal was not reached.
+    pub search: Duration,
     /// The precision of the mean latency.
     pub goal: Goal,
     /// The measured time.
     pub measured: Duration,
-    /// Agenda entries, warm-up included.
+    /// Agenda entries, warm-up and search included.
     pub entries: u64,
-    /// Packets times links, warm-up included.
+    /// Packets times links, warm-up and search included.
     pub hops: u64,
-    /// The fingerprint, warm-up included: equal runs have equal ones.
+    /// The fingerprint, warm-up and search included: equal runs have equal ones.
     pub fingerprint: Fingerprint,
 }
 

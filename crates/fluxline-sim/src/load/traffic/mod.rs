@@ -5,6 +5,7 @@
 //! [`Arrivals::Periodic`]) offer a load even if the network cannot follow; a closed loop
 //! ([`Arrivals::Window`]) sends the next message when an earlier one has been delivered.
 
+pub mod events;
 pub mod pattern;
 pub mod replay;
 pub mod size;
@@ -12,7 +13,8 @@ pub mod workload;
 
 use fluxline_core::random::Draw;
 
-pub use pattern::{BuildOrder, Pattern};
+pub use events::{BuildOrder, Building, EventCounts, Events};
+pub use pattern::Pattern;
 pub use replay::Replay;
 pub use size::Size;
 pub use workload::Workload;
@@ -186,10 +188,9 @@ impl Traffic {
         };
         let count = state.count;
         state.count += 1;
-        let to = self.plan.pattern.target(source, self.plan.nodes, count, &mut state.draw);
+        let to = self.plan.pattern.target(source, self.plan.nodes, &mut state.draw);
         let bytes = self.plan.size.draw(&mut state.draw);
-        let event = self.plan.pattern.event(source, count);
-        Some(Message { at, source, to, bytes, event })
+        Some(Message { at, source, to, bytes, event: count })
     }
 
     /// Reports the delivery of a message of `source`: its window has room for one more.

@@ -4,16 +4,6 @@ use fluxline_core::random::Draw;
 
 use super::PlanError;
 
-/// The order in which the sources of an event builder send their fragments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BuildOrder {
-    /// All fragments of event 0, then of event 1: all sources send to one builder at the same time.
-    Together,
-    /// A round has one event per builder, and source s begins with event s: as in a barrel shifter,
-    /// every builder receives from a different source at any time.
-    Shifted,
-}
-
 /// Targets of the nodes' messages. No node sends to itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
@@ -42,14 +32,6 @@ pub enum Pattern {
     BitComplement,
     /// Row and column exchanged; n is a square. The diagonal is silent.
     Transpose,
-    /// The last `builders` nodes build events, all others are sources. Events go to the builders in
-    /// turn; each builder gets one fragment from every source.
-    EventBuilding {
-        /// The number of builders; at least 1, and small enough to leave one source.
-        builders: u32,
-        /// The order of senders.
-        order: BuildOrder,
-    },
 }
 
 impl Pattern {
@@ -76,9 +58,6 @@ impl Pattern {
             Pattern::Transpose if nodes.isqrt().pow(2) != nodes => {
                 fail(format!("transpose needs a square number of nodes, not {nodes}"))
             }
-            Pattern::EventBuilding { builders, .. } if builders == 0 || builders >= nodes => {
-                fail(format!("{builders} builders among {nodes} nodes: give 1 to {}", nodes - 1))
-            }
             _ => Ok(()),
         }
     }
@@ -92,26 +71,13 @@ impl Pattern {
             }
             Pattern::BitComplement => nodes - 1 - source == source,
             Pattern::Transpose => source / nodes.isqrt() == source % nodes.isqrt(),
-            Pattern::EventBuilding { builders, .. } => source >= nodes - builders,
             _ => false,
         };
         if is_silent { 0.0 } else { 1.0 }
     }
 
-    /// The event that the message number `count` of a source belongs to.
-    #[must_use]
-    pub fn event(&self, source: u32, count: u64) -> u64 {
-        match *self {
-            Pattern::EventBuilding { builders, order: BuildOrder::Shifted } => {
-                let builders = u64::from(builders);
-                count / builders * builders + (count + u64::from(source)) % builders
-            }
-            _ => count,
-        }
-    }
-
-    /// Returns the receiver of a source's message number `count`.
-    pub(super) fn target(&self, source: u32, nodes: u32, count: u64, draw: &mut Draw) -> u32 {
+    /// Returns the receiver of a source's next message.
+    pub(super) fn target(&self, source: u32, nodes: u32, draw: &mut Draw) -> u32 {
         match *self {
             Pattern::Neighbour { distance } => {
                 ((u64::from(source) + u64::from(distance)) % u64::from(nodes)) as u32
@@ -121,10 +87,6 @@ impl Pattern {
             Pattern::Transpose => {
                 let side = nodes.isqrt();
                 source % side * side + source / side
-            }
-            Pattern::EventBuilding { builders, .. } => {
-                let builder = self.event(source, count) % u64::from(builders);
-                nodes - builders + builder as u32
             }
             Pattern::Uniform | Pattern::HotReceiver { .. } | Pattern::HotSender { .. } => {
                 let other = draw.below(u64::from(nodes) - 1) as u32;

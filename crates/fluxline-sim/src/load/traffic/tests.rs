@@ -1,6 +1,6 @@
 //! Counts that check the promises of a plan.
 
-use super::{Arrivals, BuildOrder, Message, Pattern, Plan, Size, Traffic};
+use super::{Arrivals, Message, Pattern, Plan, Size, Traffic};
 use crate::Instant;
 
 fn plan(nodes: u32, pattern: Pattern) -> Plan {
@@ -34,8 +34,6 @@ fn no_node_sends_to_itself_in_any_pattern() {
         Pattern::HotSender { node: 2, factor: 4.0 },
         Pattern::BitComplement,
         Pattern::Transpose,
-        Pattern::EventBuilding { builders: 4, order: BuildOrder::Together },
-        Pattern::EventBuilding { builders: 4, order: BuildOrder::Shifted },
     ];
     for pattern in patterns {
         let all = messages(plan(16, pattern.clone()), 200);
@@ -78,34 +76,6 @@ fn complement_and_transpose_are_their_own_inverse() {
     }
     assert_eq!(messages(plan(16, Pattern::BitComplement), 1)[5].to, !5 & 15);
     assert_eq!(messages(plan(16, Pattern::Transpose), 1).len(), 12);
-}
-
-#[test]
-fn each_builder_gets_one_fragment_of_every_source_for_each_of_its_events() {
-    for order in [BuildOrder::Together, BuildOrder::Shifted] {
-        let (nodes, builders, rounds) = (13, 5, 6);
-        let all =
-            messages(plan(nodes, Pattern::EventBuilding { builders, order }), 5 * rounds as usize);
-        for event in 0..u64::from(builders * rounds) {
-            let mut sources: Vec<u32> = Vec::new();
-            for message in all.iter().filter(|message| message.event == event) {
-                assert_eq!(message.to, 8 + (event % 5) as u32);
-                sources.push(message.source);
-            }
-            sources.sort_unstable();
-            assert_eq!(sources, (0..8).collect::<Vec<u32>>(), "{order:?}, event {event}");
-        }
-    }
-}
-
-#[test]
-fn shifted_sources_never_meet_at_a_builder_while_there_are_enough_builders() {
-    let pattern = Pattern::EventBuilding { builders: 6, order: BuildOrder::Shifted };
-    let all = messages(plan(12, pattern), 18);
-    for turn in 0..18 {
-        let at_once: Vec<u32> = (0..6).map(|source| all[source * 18 + turn].to).collect();
-        assert!((6..12).all(|builder| at_once.contains(&builder)), "{at_once:?}");
-    }
 }
 
 #[test]
@@ -155,10 +125,6 @@ fn senseless_plans_are_refused_with_a_sentence() {
         (plan(4, Pattern::HotReceiver { node: 1, share: 1.5 }), "0 to 1"),
         (plan(4, Pattern::HotSender { node: 1, factor: f64::NAN }), "positive"),
         (plan(8, Pattern::Transpose), "square"),
-        (
-            plan(4, Pattern::EventBuilding { builders: 4, order: BuildOrder::Shifted }),
-            "give 1 to 3",
-        ),
         (Plan { size: Size::Fixed(0), ..uniform.clone() }, "one byte"),
         (Plan { arrivals: Arrivals::Window { messages: 0 }, ..uniform.clone() }, "1 or more"),
         (Plan { arrivals: Arrivals::Window { messages: u32::MAX }, ..uniform.clone() }, "up to"),

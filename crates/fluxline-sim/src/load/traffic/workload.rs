@@ -1,6 +1,6 @@
 //! The trait of traffic: messages of every node, one after the other.
 
-use super::{Message, Traffic};
+use super::{EventCounts, Message, Traffic};
 use crate::Instant;
 
 /// The traffic of all nodes. [`Traffic`] and [`Replay`](super::Replay) are workloads; a program may
@@ -17,8 +17,9 @@ pub trait Workload: Send {
     /// Open loop: its time is not before that of the node's previous message, and may be later than
     /// now; the next call for this node comes then. `None`: the node sends nothing any more.
     ///
-    /// Closed loop: the message is sent now. `None`: the node waits until one of its messages is
-    /// delivered.
+    /// Closed loop: the message is sent now; its time may be earlier, and its latency begins then.
+    /// `None`: the node waits until one of its messages is delivered, until the next moment, or
+    /// until it is ready.
     fn next(&mut self, source: u32, now: Instant) -> Option<Message>;
 
     /// Reports that a message of `source` was delivered, or was lost.
@@ -30,6 +31,43 @@ pub trait Workload: Send {
     /// message is not from before now.
     fn restarted(&mut self, source: u32, now: Instant) {
         let _ = (source, now);
+    }
+
+    /// Reports that a message has arrived at its target.
+    fn arrived(&mut self, message: &Message, now: Instant) {
+        let _ = (message, now);
+    }
+
+    /// Returns a node that may have a message to send, because of an arrival or a moment, in a
+    /// closed loop.
+    fn ready(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Returns the next time at which the workload changes by itself, in a closed loop.
+    fn next_moment(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Changes at a moment. It may come when nothing is due.
+    fn moment(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// Returns false for a message that only controls others: it is sent and counts nowhere.
+    fn is_payload(&self, message: &Message) -> bool {
+        let _ = message;
+        true
+    }
+
+    /// Returns the counts of events; `None`: the workload builds none.
+    fn events(&self) -> Option<&EventCounts> {
+        None
+    }
+
+    /// Begins to measure: counts of events start anew.
+    fn begin(&mut self, now: Instant) {
+        let _ = now;
     }
 
     /// Returns true for a closed loop: deliveries make a node send.
@@ -75,6 +113,34 @@ impl Workload for Box<dyn Workload> {
 
     fn restarted(&mut self, source: u32, now: Instant) {
         (**self).restarted(source, now);
+    }
+
+    fn arrived(&mut self, message: &Message, now: Instant) {
+        (**self).arrived(message, now);
+    }
+
+    fn ready(&mut self) -> Option<u32> {
+        (**self).ready()
+    }
+
+    fn next_moment(&self) -> Option<Instant> {
+        (**self).next_moment()
+    }
+
+    fn moment(&mut self, now: Instant) {
+        (**self).moment(now);
+    }
+
+    fn is_payload(&self, message: &Message) -> bool {
+        (**self).is_payload(message)
+    }
+
+    fn events(&self) -> Option<&EventCounts> {
+        (**self).events()
+    }
+
+    fn begin(&mut self, now: Instant) {
+        (**self).begin(now);
     }
 
     fn is_closed_loop(&self) -> bool {

@@ -3,6 +3,8 @@
 use super::state::FREE;
 use super::wiring::NONE;
 use super::{Cargo, Network};
+use crate::Instant;
+use crate::core::interconnect::{LinkUse, passed};
 
 impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     /// Checks the laws.
@@ -76,15 +78,15 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Network<C, LINKS, PORTS> {
     }
 
     /// Returns the time for which each cable direction was busy.
-    pub(super) fn link_uses(&self) -> Vec<crate::core::interconnect::LinkUse> {
+    pub(super) fn link_uses(&self, now: Instant) -> Vec<LinkUse> {
         let outputs = (0..).zip(&self.outputs);
         let wired =
             outputs.filter(|&(index, of): &(u32, _)| index % PORTS < LINKS && of.to != NONE);
         wired
-            .map(|(index, of)| crate::core::interconnect::LinkUse {
+            .map(|(index, of)| LinkUse {
                 from: index / PORTS,
                 to: of.to / PORTS,
-                busy: self.config.clock.span(of.busy),
+                busy: passed(self.config.clock.span(of.busy), self.ticks.at(of.free_at), now),
             })
             .collect()
     }

@@ -3,6 +3,7 @@
 use super::deadlock::Held;
 use super::tap::Tap;
 use super::{Cargo, Entry, Network};
+use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -72,8 +73,8 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Interconnect for Network<C, L
         }
     }
 
-    fn links(&self) -> Vec<LinkUse> {
-        self.link_uses()
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        self.link_uses(now)
     }
 
     fn hops(&self) -> u64 {

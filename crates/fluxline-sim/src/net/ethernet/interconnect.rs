@@ -6,6 +6,7 @@ use super::datagram::Datagram;
 use super::link::{Content, Entry, Link};
 use super::network::Network;
 use super::tap::Tap;
+use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -97,12 +98,12 @@ impl Interconnect for Network {
     }
 
     /// The switch has the number behind the last node.
-    fn links(&self) -> Vec<LinkUse> {
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
         let switch = self.config.nodes;
         let of = |(number, link): (u32, &Link)| {
             let node = self.node_of(number);
             let (from, to) = if number < switch { (node, switch) } else { (switch, node) };
-            LinkUse { from, to, busy: link.busy }
+            LinkUse { from, to, busy: link.busy(now) }
         };
         (0..).zip(&self.links).map(of).collect()
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::config::{Config, Forwarding};
 use super::framing::{GAP_BYTES, HEADER_BYTES, PREAMBLE_BYTES};
+use crate::core::interconnect::passed;
 use crate::{Duration, Instant};
 
 /// An entry of the network. Links from nodes come first, by node, then those to nodes.
@@ -131,8 +132,8 @@ pub struct Link {
     pub was_full: bool,
     /// The nodes that the switch stopped for this queue.
     pub stopped: BTreeSet<u32>,
-    /// The time for which it was busy.
-    pub busy: Duration,
+    /// The time for which it was busy, its present frame included.
+    busy: Duration,
     /// Frames that began on it.
     pub frames: u64,
 }
@@ -168,6 +169,11 @@ impl Link {
     /// Returns the bytes of the frames that have not begun.
     pub fn queued_bytes(&self) -> u64 {
         self.queued_bytes
+    }
+
+    /// Returns the time for which it was busy until now.
+    pub fn busy(&self, now: Instant) -> Duration {
+        passed(self.busy, self.free_at, now)
     }
 
     /// Queues a frame.

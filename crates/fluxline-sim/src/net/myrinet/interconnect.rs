@@ -3,6 +3,7 @@
 
 use super::packet::Content;
 use super::{Counts, Entry, Network, OfPort};
+use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{Class, Interconnect, LinkUse, Refused, Report, SendId};
@@ -103,8 +104,8 @@ impl<C: Content> Interconnect for Network<C> {
         }
     }
 
-    fn links(&self) -> Vec<LinkUse> {
-        self.planes.iter().flat_map(Interconnect::links).collect()
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        self.planes.iter().flat_map(|plane| plane.links(now)).collect()
     }
 
     fn hops(&self) -> u64 {

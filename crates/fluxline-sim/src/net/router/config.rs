@@ -9,8 +9,8 @@ use crate::Clock;
 /// free and the next buffer has room for all of it, or gets room as fast as the packet arrives.
 ///
 /// Each router has one node. Virtual channels share a link packet by packet (a packet is not
-/// interrupted); every input channel has its own path to the switch. The sender learns of free
-/// space `credit_ticks` later.
+/// interrupted); every input channel has its own path to the switch. A credit travels back over the
+/// wire, and the routers add `credit_ticks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkConfig {
     /// The grid.
@@ -35,7 +35,9 @@ pub struct NetworkConfig {
     pub router_ticks: u32,
     /// Time on a link \[ticks\], including links from and to nodes; at least 1.
     pub wire_ticks: u32,
-    /// Time from the free space of a whole packet until the sender may use it \[ticks\].
+    /// Time that the routers add to the way of a credit back over the wire: from the free space of
+    /// a whole packet until the credit leaves, and from its arrival until the sender may use it
+    /// \[ticks\].
     pub credit_ticks: u32,
     /// Most packets that wait at a node; beyond them it refuses messages of an open loop.
     pub source_packets: u32,
@@ -60,7 +62,7 @@ impl NetworkConfig {
             header_bytes: 0,
             router_ticks: 5,
             wire_ticks: 1,
-            credit_ticks: 1,
+            credit_ticks: 0,
             source_packets: 1024,
         }
     }

@@ -5,7 +5,7 @@ use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{
-    Circle, Class, Ends, Interconnect, LinkUse, Loss, Refused, Report, SendId,
+    Circle, Class, Ends, Interconnect, LinkUse, Loss, Refused, Report, SendId, passed,
 };
 use crate::load::traffic::{Message, Plan, Traffic};
 use crate::load::{self, Arrived, Carrier, Settings};
@@ -73,7 +73,7 @@ pub fn loaded(
     Ok(load::Loaded::new(network, Messages, traffic, settings, agenda))
 }
 
-/// A frame is a message; the number of its event is not carried.
+/// A frame is a message.
 impl Interconnect for Network {
     type Frame = Message;
     type Entry = Entry;
@@ -98,9 +98,8 @@ impl Interconnect for Network {
     #[inline]
     fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {
         let Some(delivery) = Network::handle(self, entry, agenda) else { return };
-        let Delivery { source, to, bytes, latency } = delivery;
-        let at = Instant::from_ps(agenda.now().as_ps() - latency.as_ps());
-        self.arrived.push_back(Message { at, source, to, bytes, event: 0 });
+        let Delivery { source, to, bytes, offered: at, event, .. } = delivery;
+        self.arrived.push_back(Message { at, source, to, bytes, event });
         self.news.push_back(to);
     }
 
@@ -159,13 +158,17 @@ impl Interconnect for Network {
         Some(Circle { links: ends.collect(), text: found.to_string() })
     }
 
-    fn links(&self) -> Vec<LinkUse> {
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
         let outputs = self.outputs.iter().filter(|out| out.to != super::NONE);
         let router = |buffer: u32| self.buffers[buffer as usize].router;
         let of = |out: &super::Output| LinkUse {
             from: router(out.base),
             to: router(out.to),
-            busy: self.config.clock.span(out.busy_ticks),
+            busy: passed(
+                self.config.clock.span(out.busy_ticks),
+                self.ticks.at(out.busy_until),
+                now,
+            ),
         };
         outputs.map(of).collect()
     }

@@ -21,6 +21,7 @@ mod error;
 mod motion;
 mod state;
 mod tap;
+mod turns;
 
 pub use config::NetworkConfig;
 pub use deadlock::Deadlock;
@@ -94,6 +95,10 @@ pub struct Delivery {
     pub bytes: u32,
     /// Time from hand-over to the arrival of its last byte, including the wait at the source.
     pub latency: Duration,
+    /// The time at which it was offered, before it was handed over.
+    pub offered: Instant,
+    /// The number of its event.
+    pub event: u64,
 }
 
 /// Converts ticks to time; without a division if the period is a whole number of picoseconds.
@@ -150,6 +155,8 @@ pub struct Network {
     /// and so on.
     buffers: Vec<Buffer>,
     outputs: Vec<Output>,
+    /// The buffers of the same input port, by a buffer's place in its router.
+    ports_of: Box<[u64; 64]>,
     /// Outputs that choose at the next ticks: tick t is at index t modulo [`AHEAD`].
     choosing: Vec<Vec<u32>>,
     /// Packets on the way from nodes, and between routers. Each way takes a fixed time, so packets
@@ -205,6 +212,7 @@ impl Network {
             ticks: Ticks::new(config.clock),
             buffers,
             outputs,
+            ports_of: turns::ports_of(channels as u32),
             choosing: vec![Vec::new(); AHEAD],
             from_nodes: VecDeque::new(),
             from_routers: VecDeque::new(),
@@ -291,6 +299,8 @@ impl Network {
             bytes: message.bytes,
             packets: count,
             at: agenda.now(),
+            offered: message.at.min(agenda.now()),
+            event: message.event,
         };
         let number = self.messages.add(pending);
         self.bytes_in += u64::from(message.bytes);
@@ -329,6 +339,11 @@ impl Network {
         u64::from(self.config.wire_ticks) + u64::from(self.config.router_ticks)
     }
 
+    /// Returns the time from the free space of a packet until its sender may use it \[ticks\].
+    fn credit_ticks(&self) -> u64 {
+        u64::from(self.config.wire_ticks) + u64::from(self.config.credit_ticks)
+    }
+
     fn source_buffer(&self, node: u32) -> u32 {
         let port = node * self.topology.ports() + self.topology.local_port();
         port * u32::from(self.config.channels)
@@ -339,9 +354,9 @@ impl Network {
             return None;
         }
         let number = self.packets.remove(packet).message;
-        let Pending { source, to, bytes, at, .. } = self.end_packet(number)?;
+        let Pending { source, to, bytes, at, offered, event, .. } = self.end_packet(number)?;
         self.bytes_out += u64::from(bytes);
-        Some(Delivery { source, to, bytes, latency: now.since(at) })
+        Some(Delivery { source, to, bytes, latency: now.since(at), offered, event })
     }
 }
 

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use super::state::{Buffer, Coming, NEVER, NONE};
 use super::tap::Left;
 use super::topology::Class;
+use super::turns::Turns;
 use super::{AHEAD, Entry, Network};
 use crate::core::agenda::Schedule;
 
@@ -157,10 +158,8 @@ impl Network {
         let now = self.tick;
         let out = &self.outputs[output as usize];
         let mut later = NEVER;
-        let mut candidates = out.waiting.rotate_right(out.turn);
-        while candidates != 0 {
-            let place = (candidates.trailing_zeros() + out.turn) % 64;
-            candidates &= candidates - 1;
+        let turns = Turns::of(out);
+        for place in turns.over(&self.ports_of) {
             let queue = &self.buffers[(out.base + place) as usize];
             if queue.ready > now {
                 later = later.min(queue.ready);
@@ -205,9 +204,10 @@ impl Network {
         let gone = now + ticks;
         let queue = &mut self.buffers[buffer as usize];
         queue.ready = gone;
+        let of_port = self.ports_of[place as usize];
         let out = &mut self.outputs[output as usize];
         out.waiting &= !(1 << place);
-        out.turn = (place + 1) % 64;
+        out.took_turn(place, of_port);
         out.busy_until = gone;
         let is_asked = out.waiting != 0;
         out.busy_ticks += if is_cut { 0 } else { ticks };
@@ -244,12 +244,12 @@ impl Network {
     /// Promises the feeder of a buffer the space of a packet that begins to leave now and has left
     /// at `gone`.
     fn give_back(&mut self, buffer: u32, bytes: u32, gone: u64, agenda: &mut impl Schedule<Entry>) {
+        let tick = gone + self.credit_ticks();
         let queue = &mut self.buffers[buffer as usize];
         let feeder = queue.feeder;
         if feeder == NONE {
             return;
         }
-        let tick = gone + u64::from(self.config.credit_ticks);
         queue.promise(self.tick, tick, bytes, &mut self.later);
         if self.outputs[feeder as usize].waiting != 0 {
             self.wake(feeder, tick, agenda);

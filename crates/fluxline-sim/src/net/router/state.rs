@@ -40,6 +40,10 @@ pub struct Pending {
     pub packets: u32,
     /// The time at which it was handed over.
     pub at: crate::Instant,
+    /// The time at which it was offered, which may be earlier.
+    pub offered: crate::Instant,
+    /// The number of its event.
+    pub event: u64,
 }
 
 /// Values in numbered slots that are reused; the slot freed last is reused first, because it is
@@ -151,8 +155,10 @@ pub struct Output {
     pub wake: u64,
     /// A bit for each of the router's buffers whose head asks for it.
     pub waiting: u64,
-    /// The buffer that is checked first.
+    /// The first buffer of the input port that is checked first.
     pub turn: u32,
+    /// The buffers that have had their turn among those of their port.
+    pub served: u64,
     /// The router's first buffer.
     pub base: u32,
     /// The first buffer at its other end; `NONE`: the node.
@@ -172,6 +178,7 @@ impl Output {
             wake: NEVER,
             waiting: 0,
             turn: 0,
+            served: 0,
             base,
             to,
             busy_ticks: 0,

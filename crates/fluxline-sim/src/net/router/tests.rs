@@ -35,7 +35,10 @@ struct Obvious<'a> {
     ready: Vec<u64>,
     free: Vec<u32>,
     busy_until: Vec<u64>,
+    /// The input port whose turn it is at each output.
     turn: Vec<usize>,
+    /// The queues that each output has served in the present round of their port.
+    served: Vec<Vec<usize>>,
     /// The arrivals of a tick: a piece into a queue, space back, a piece to its node.
     arrivals: Vec<(u64, usize, Piece)>,
     space: Vec<(u64, usize, u32)>,
@@ -78,6 +81,7 @@ impl<'a> Obvious<'a> {
             free: vec![config.buffer_bytes; queues],
             busy_until: vec![0; ports],
             turn: vec![0; ports],
+            served: vec![Vec::new(); ports],
             arrivals,
             space: Vec::new(),
             room: vec![i64::from(config.buffer_bytes); queues],
@@ -124,12 +128,7 @@ impl<'a> Obvious<'a> {
         let ports = self.topology.ports() as usize;
         let channels = usize::from(self.config.channels);
         let (router, port) = (output / ports, output % ports);
-        for offset in 0..64 {
-            let place = (self.turn[output] + offset) % 64;
-            if place >= ports * channels {
-                continue;
-            }
-            let queue = router * ports * channels + place;
+        for queue in self.in_turn(output) {
             let Some(&piece) = self.queues[queue].front() else { continue };
             let route = self.topology.route(router as u32, piece.to);
             if usize::from(route.port) != port || self.ready[queue] > self.tick {
@@ -151,9 +150,37 @@ impl<'a> Obvious<'a> {
                 };
                 self.send(queue, output, piece, Some(to));
             }
-            self.turn[output] = (place + 1) % 64;
+            self.take_turn(output, queue);
             return;
         }
+    }
+
+    /// The queues of an output's router: ports one after the other; of a port, those that had no
+    /// turn in its round first.
+    fn in_turn(&self, output: usize) -> Vec<usize> {
+        let (ports, channels) = (self.topology.ports() as usize, usize::from(self.config.channels));
+        let first = output / ports * ports * channels;
+        let mut all = Vec::new();
+        for offset in 0..ports {
+            let port = (self.turn[output] + offset) % ports;
+            let queues = (0..channels).map(|channel| first + port * channels + channel);
+            let is_served = |queue: &usize| self.served[output].contains(queue);
+            all.extend(queues.clone().filter(|queue| !is_served(queue)));
+            all.extend(queues.filter(is_served));
+        }
+        all
+    }
+
+    fn take_turn(&mut self, output: usize, queue: usize) {
+        let channels = usize::from(self.config.channels);
+        let port = queue / channels;
+        let served = &mut self.served[output];
+        if served.contains(&queue) {
+            served.retain(|other| other / channels != port);
+        }
+        served.push(queue);
+        let ports = self.topology.ports() as usize;
+        self.turn[output] = (port % ports + 1) % ports;
     }
 
     fn send(&mut self, queue: usize, output: usize, piece: Piece, to: Option<usize>) {
@@ -162,7 +189,7 @@ impl<'a> Obvious<'a> {
         self.queues[queue].pop_front();
         self.ready[queue] = gone;
         self.busy_until[output] = gone;
-        let credit = u64::from(config.credit_ticks);
+        let credit = u64::from(config.credit_ticks + config.wire_ticks);
         self.space.push((gone + credit, queue, piece.bytes));
         for (index, tick) in (self.tick..gone).enumerate() {
             let before = index as u32 * config.bytes_per_tick;

@@ -2,11 +2,14 @@
 
 use super::link::{self, Entry, NodeIndex};
 use super::{Network, Packet, Topology};
+use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::ahead::Nearness;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
-use crate::core::interconnect::{Class, Interconnect, LinkUse, Refusal, Refused, Report, SendId};
+use crate::core::interconnect::{
+    Class, Interconnect, LinkUse, Refusal, Refused, Report, SendId, passed,
+};
 
 fn class(response: bool) -> Class {
     if response { Class::Response } else { Class::Request }
@@ -87,12 +90,15 @@ impl Interconnect for Network {
     }
 
     /// A packet takes its symbols and the idle behind them; echoes count as packets.
-    fn links(&self) -> Vec<LinkUse> {
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
         let mut links = Vec::new();
         for from in 0..Network::nodes(self) {
             for (number, port) in (0..).zip(self.ports_of(NodeIndex(from))) {
                 let counters = self.counters(port);
-                let busy = self.config.clock.span(counters.symbols_out + counters.packets_out);
+                let clock = self.config.clock;
+                // An idle symbol follows each packet.
+                let all = clock.span(counters.symbols_out + counters.packets_out);
+                let busy = passed(all, clock.at(self.rings.ports[port as usize].free_at + 1), now);
                 links.push(LinkUse { from, to: next(&self.config.topology, from, number), busy });
             }
         }

@@ -88,7 +88,6 @@ pub(super) fn value(_: &str, name: &str) -> Option<String> {
         "repetition after" => time(gm.resend),
         "end of a connection after" => time(gm.give_up),
         "a GM call, at each end" => time(model::call_of_gm()),
-        "a call on the hosts of ATOLL's paper" => time(model::call_of_atoll()),
         "bursts of 4 KB on GC-LE, PCI-X 133" => bursts(gc_le.read_clocks, gc_le.write_clocks),
         "bursts on PCI 64/66" => bursts(pci.read_clocks, pci.write_clocks),
         _ => return None,

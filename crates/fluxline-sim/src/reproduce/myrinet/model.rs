@@ -24,8 +24,14 @@ pub fn d_card() -> Config {
     Config { card: Card::d(), ..e_card() }
 }
 
-/// Returns the hosts of ATOLL's paper with D cards: the bus runs at 100 MHz.
+/// Returns the hosts of ATOLL's paper with D cards in a slot of 133 MHz; only ATOLL's card ran at
+/// 100 MHz.
 pub fn hosts_of_atoll() -> Config {
+    d_card()
+}
+
+/// Returns the same in the slot of ATOLL's card.
+pub fn slot_of_atoll() -> Config {
     Config { bus: Times::pc().bus, ..d_card() }
 }
 
@@ -35,7 +41,7 @@ pub fn old_card() -> Config {
     Config { card, fabric, bus: preset::pci_32_33(), ..e_card() }
 }
 
-/// Returns the processor time of a call on the hosts of ATOLL's paper.
+/// Returns the processor time of a call of ATOLL's library on the hosts of its paper.
 pub fn call_of_atoll() -> Duration {
     Times::pc().call
 }
@@ -80,9 +86,9 @@ pub fn through(switches: u32) -> Result<f64, BadStand> {
 
 /// Returns the latencies of the hosts of ATOLL's paper \[us\], by size.
 pub fn latencies() -> Result<Curve, BadStand> {
-    let (config, call) = (hosts_of_atoll(), call_of_atoll());
+    let (config, call) = (hosts_of_atoll(), call_of_gm());
     let sizes = (3..=20).map(|bits| 1 << bits);
-    Curve::of("D card, PCI-X 100", sizes, |bytes| latency(&config, call, bytes))
+    Curve::of("D card, PCI-X 133", sizes, |bytes| latency(&config, call, bytes))
 }
 
 /// Returns the rates of streams of the E card \[MB/s\], by size.

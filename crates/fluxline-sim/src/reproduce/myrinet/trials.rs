@@ -18,11 +18,10 @@ pub fn all(facts: &Facts) -> Result<Vec<(&'static str, Rows)>, BadStand> {
 
 fn calls(facts: &Facts) -> Result<Rows, BadStand> {
     let (atoll, gm) = (model::call_of_atoll(), model::call_of_gm());
-    let at_133 = model::d_card();
     let variants = [
-        ("hosts of ATOLL's paper (the preset)", model::hosts_of_atoll(), atoll),
-        ("the same with GM's own call", model::hosts_of_atoll(), gm),
-        ("the same call, PCI-X 133 of a GC-LE", at_133, atoll),
+        ("GM's own call (the preset)", model::hosts_of_atoll(), gm),
+        ("the call of ATOLL's library", model::hosts_of_atoll(), atoll),
+        ("the same in the slot of ATOLL's card", model::slot_of_atoll(), atoll),
     ];
     let mut rows = Vec::new();
     for (name, config, call) in variants {

@@ -9,12 +9,8 @@ use crate::{Duration, Instant};
 /// Message sizes \[byte\]; the first stands for "no data": only a flag word crosses.
 const SIZES: [u32; 15] =
     [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
-/// Step of the sizes at which a crossing of two curves is searched \[byte\].
-const CROSSING_STEP: u32 = 8;
 /// Bytes of a burst of stores: the write-combining buffer of a Pentium II.
 const COMBINED_BYTES: u32 = 32;
-/// Largest size at which a crossing is searched \[byte\].
-const CROSSING_MAX: u32 = 2048;
 
 /// A way of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +80,6 @@ pub fn run(facts: &Facts, run: &mut Run) -> Result<(), BadStand> {
     run.numbers.extend(rates(facts, &preset::trams())?);
     run.numbers.push(("trams-bus", bus_gap(preset::trams().bus)));
     run.numbers.push(("trams-slow-down", slow_down_percent()?));
-    run.numbers.push(("trams-crossing", crossing_bytes(Way::UserDma)?));
     let of = |way: Way, name| Curve::of(name, SIZES, |bytes| one_way_us(way, bytes));
     let latency = WAYS.map(|(way, name)| of(way, name));
     let latency = latency.into_iter().collect::<Result<Vec<Curve>, BadStand>>()?;
@@ -171,17 +166,6 @@ fn stream_rate(config: &Config, way: Way, bytes: u32) -> Result<f64, BadStand> {
     pair.drain();
     let us = pair.written_at(1).as_ps() as f64 / 1e6;
     Ok(f64::from(bytes) * MESSAGES as f64 / us)
-}
-
-/// Returns the message size \[byte\] from which a DMA takes less processor time than stores. The
-/// curves have steps (a partial block is several packets), so the last crossing counts. Infinite
-/// without a crossing up to 2 KB.
-fn crossing_bytes(way: Way) -> Result<f64, BadStand> {
-    let mut bytes = CROSSING_MAX;
-    while bytes > 0 && cpu_lost_us(way, bytes)? < cpu_lost_us(Way::Stores, bytes)? {
-        bytes -= CROSSING_STEP;
-    }
-    Ok(if bytes == CROSSING_MAX { f64::INFINITY } else { f64::from(bytes + CROSSING_STEP) })
 }
 
 fn cpu_left() -> Result<Vec<Curve>, BadStand> {

@@ -118,7 +118,7 @@ fn scribbled_rings_are_broken_or_read_and_neither_side_leaves_its_memory() {
                 3 => producer.publish(),
                 4 => {
                     drop(producer);
-                    ring.map.word(0).store(u64::from_le_bytes(*b"FLXPUSH2"), Ordering::Release);
+                    ring.map.word(0).store(u64::from_le_bytes(*b"FLXPUSH3"), Ordering::Release);
                     ring.map.word(8).store(size, Ordering::Release);
                     match ring.attach() {
                         Ok(again) => producer = again,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_core::fabric::Name;
 
-use crate::shm::directory::{self, Directory};
+use crate::shm::directory::{self, Directory, Users};
 use crate::shm::node::NodeFile;
 
 /// A sleep that nobody ends.
@@ -16,7 +16,8 @@ const TURNS: u64 = 20_000;
 #[cfg_attr(miri, ignore = "sleeps in the kernel")]
 fn no_wake_up_is_lost_without_a_fence_of_who_rings() {
     let group = Name::parse(&format!("test-bell-{}", std::process::id())).expect("legal");
-    let directory = Directory::open(&directory::default_base(), &group).expect("opens");
+    let directory =
+        Directory::open(&directory::default_base(Users::This), &group, Users::This).expect("opens");
     let files = ["even", "odd"].map(|node| {
         let node = Name::parse(node).expect("legal");
         NodeFile::create(&directory, &node).expect("a free name")

@@ -21,6 +21,8 @@ pub(crate) struct Consumer {
     head: u64,
     /// The position up to which the producer knows that bytes are free.
     given_back: u64,
+    /// Records taken before this ring was made.
+    taken_before: u64,
     sleeps: bool,
     broken: bool,
     /// The producer's word, if that producer was found dead or its end was reported.
@@ -54,6 +56,7 @@ impl Consumer {
             ring,
             head: 0,
             given_back: 0,
+            taken_before: 0,
             sleeps,
             broken: false,
             died: None,
@@ -80,10 +83,11 @@ impl Consumer {
         let (place, length) = (self.ring.place(self.head) + WORD, head - 1);
         self.head += record;
         self.counters.records += 1;
+        self.counters.delivered += 1;
         self.counters.bytes += length;
         if self.head - self.given_back >= self.ring.size / 4 {
             // The record just read is still the reader's: room ends before it.
-            self.give_back(self.head - record);
+            self.give_back(self.head - record, self.taken().wrapping_sub(1));
         }
         // SAFETY: the record does not leave the ring (`record`); words begin at multiples of a
         // word. An honest producer does not write there before it is given back, which is at the
@@ -112,7 +116,7 @@ impl Consumer {
             }
         }
         if head == 0 && self.given_back != self.head {
-            self.give_back(self.head);
+            self.give_back(self.head, self.taken());
         }
         if head == 0 && self.is_over() {
             // Records that were published before the producer ended are visible now.
@@ -164,9 +168,28 @@ impl Consumer {
         NextError::Broken(Broken)
     }
 
-    fn give_back(&mut self, head: u64) {
-        self.ring.word(at::HEAD).store(head, Ordering::Release); // SYNC room-back -> make_room
+    /// Shows the head, and the number of records before it, to the producer. A producer that
+    /// attaches reads them as one value.
+    fn give_back(&mut self, head: u64, taken: u64) {
+        let version = self.ring.word(at::GIVEN_BACK);
+        let odd = version.load(Ordering::Relaxed) | 1;
+        version.store(odd, Ordering::Relaxed);
+        // SYNC room-back -> make_room, SYNC given-back -> given_back
+        self.ring.word(at::HEAD).store(head, Ordering::Release);
+        self.ring.word(at::TAKEN).store(taken, Ordering::Release);
+        version.store(odd.wrapping_add(1), Ordering::Release);
         self.given_back = head;
+    }
+
+    /// Counts on behind `taken` records, which the program took from an earlier ring.
+    pub(crate) fn begin_at(&mut self, taken: u64) {
+        self.taken_before = taken;
+        self.give_back(self.head, taken);
+    }
+
+    /// Returns the records that were read in the ring's life.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken_before.wrapping_add(self.counters.records)
     }
 
     /// Sleeps until there are records, the producer has closed, or `timeout` has passed.

@@ -32,6 +32,8 @@ pub(crate) struct Producer {
     /// The consumer's head when it was last read. Once the ring has ended, it is a ring's size
     /// behind the tail, so that each push reaches `make_room`.
     head_seen: u64,
+    /// Records that earlier producers published.
+    resumes_from: Option<u64>,
     sleeps: bool,
     /// Since when there has been no room.
     stalled_since: Option<Moment>,
@@ -61,9 +63,10 @@ impl Producer {
         }
         // SYNC room-back <- give_back. The last producer wrote the records behind the head, and its
         // claim ended after its last store.
-        let head_seen = ring.word(at::HEAD).load(Ordering::Acquire);
-        let tail = is_position(head_seen).then(|| ring.end_of_records(head_seen)).flatten();
-        let tail = tail.ok_or(PushOpenError::Broken(Broken))?;
+        let (head_seen, taken) = ring.given_back();
+        let end = is_position(head_seen).then(|| ring.end_of_records(head_seen)).flatten();
+        let (tail, unread) = end.ok_or(PushOpenError::Broken(Broken))?;
+        let resumes_from = taken.map(|taken| taken.wrapping_add(unread));
         let before = ring.word(at::PRODUCERS).load(Ordering::Relaxed);
         ring.word(at::PROCESS).store(std::process::id().into(), Ordering::Relaxed);
         // An odd number, different from that of a producer that died.
@@ -74,6 +77,7 @@ impl Producer {
             tail,
             first: None,
             head_seen,
+            resumes_from,
             sleeps,
             stalled_since: None,
             ended: None,
@@ -87,6 +91,20 @@ impl Producer {
     /// eventually.
     pub(crate) fn record_bytes_max(&self) -> usize {
         (self.ring.record_max() - WORD) as usize
+    }
+
+    /// Returns the number of records that earlier producers published.
+    pub(crate) fn resumes_from(&self) -> Option<u64> {
+        self.resumes_from
+    }
+
+    /// Counts the records that the consumer has taken. Cost: a shared load.
+    pub(crate) fn count_delivered(&mut self) {
+        let taken = self.ring.word(at::TAKEN).load(Ordering::Relaxed);
+        if let Some(first) = self.resumes_from {
+            // Records of earlier producers come first; the consumer is not trusted.
+            self.counters.delivered = taken.saturating_sub(first).min(self.counters.records);
+        }
     }
 
     /// Writes a record behind the last; [`Producer::publish`] shows it to the consumer.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::{Cargo, ConfigError};
+use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -184,8 +185,8 @@ impl<N: Interconnect<Frame = Addressed>> Interconnect for Shared<N> {
         N::kind_name(kind)
     }
 
-    fn links(&self) -> Vec<LinkUse> {
-        Interconnect::links(&self.network)
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        Interconnect::links(&self.network, now)
     }
 
     fn hops(&self) -> u64 {

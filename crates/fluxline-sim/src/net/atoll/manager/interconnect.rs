@@ -2,6 +2,7 @@
 
 use super::entry::Task;
 use super::{Cargo, Entry, Managed};
+use crate::Instant;
 use crate::core::agenda::{Part, Schedule};
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -99,8 +100,8 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
         }
     }
 
-    fn links(&self) -> Vec<LinkUse> {
-        self.network.links()
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        self.network.links(now)
     }
 
     fn hops(&self) -> u64 {

@@ -389,9 +389,9 @@ impl Fabric for Called<'_> {
     fn view(
         &mut self,
         region: RegionId,
-        see: &mut dyn FnMut(&mut [u8]),
+        visit: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), AccessError> {
-        self.node_mut().view(region, see)
+        self.node_mut().view(region, visit)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {

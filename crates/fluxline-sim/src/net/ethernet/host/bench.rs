@@ -248,7 +248,7 @@ impl Bench {
         Counted {
             counters: [machine(SENDER), machine(RECEIVER)],
             cores: [self.hosts.used(SENDER), self.hosts.used(RECEIVER)],
-            cable: self.hosts.links().first().copied(),
+            cable: self.hosts.links(self.agenda.now()).first().copied(),
             lost_on_wire: self.hosts.wire().counters().lost(),
         }
     }

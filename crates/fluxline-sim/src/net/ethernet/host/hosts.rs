@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::config::{BadHost, Config};
 use super::machine::{Direction, Event, Machine, Out, Wake};
 use super::processor::Split;
+use crate::Instant;
 use crate::core::agenda::{Part, Schedule};
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -274,8 +275,8 @@ impl Interconnect for Hosts {
         }
     }
 
-    fn links(&self) -> Vec<LinkUse> {
-        self.wire.links()
+    fn links(&self, now: Instant) -> Vec<LinkUse> {
+        self.wire.links(now)
     }
 
     fn hops(&self) -> u64 {

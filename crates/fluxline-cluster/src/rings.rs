@@ -1,0 +1,185 @@
+//! Edges over any link: push rings on the fabric of a node.
+//!
+//! A builder owns a ring for each readout, in its own memory; readouts push their records into it.
+//! A readout owns a ring for each sensor in the same way.
+
+use fluxline_core::fabric::Fabric;
+use fluxline_core::fabric::push::{
+    NextError, PushOpenError, PushRefused, Receiver, ReceiverId, RingAddress, RingPlan, Rings,
+    Sender, SenderId,
+};
+use fluxline_core::{Moment, Span};
+
+use crate::edges::{Inlets, Offered, Outlets, Taking};
+
+/// A node of a link: rings that it pushes into, and rings in its own memory.
+pub struct RingNode {
+    fabric: Box<dyn Fabric>,
+    rings: Rings,
+    outlets: Vec<Outlet>,
+    lanes: Vec<Lane>,
+}
+
+struct Outlet {
+    ring: SenderId,
+    /// Records were pushed and not published yet.
+    owes: bool,
+}
+
+struct Lane {
+    ring: ReceiverId,
+    is_gone: bool,
+}
+
+impl RingNode {
+    /// Makes a node without rings.
+    #[must_use]
+    pub fn new(fabric: Box<dyn Fabric>) -> RingNode {
+        RingNode { fabric, rings: Rings::default(), outlets: Vec::new(), lanes: Vec::new() }
+    }
+
+    /// Adds a ring in the memory of this node: its next lane.
+    ///
+    /// # Errors
+    /// The ring cannot be made, or its name is taken.
+    pub fn add_lane(&mut self, plan: &RingPlan) -> Result<(), PushOpenError> {
+        let ring = Receiver::open(&mut *self.fabric, plan)?;
+        self.lanes.push(Lane { ring: self.rings.add_receiver(ring), is_gone: false });
+        Ok(())
+    }
+
+    /// Begins to connect to a ring of another node: the next outlet. Records are refused as full
+    /// until it is open.
+    ///
+    /// # Errors
+    /// The ring can never be reached on this link.
+    pub fn add_outlet(&mut self, to: RingAddress) -> Result<(), PushOpenError> {
+        let now = self.fabric.now();
+        let ring = Sender::open(&mut *self.fabric, to, now)?;
+        self.outlets.push(Outlet { ring: self.rings.add_sender(ring), owes: false });
+        Ok(())
+    }
+
+    /// Returns the time of the link.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.fabric.now()
+    }
+
+    /// Returns true once this node has crashed: nothing comes or goes any more.
+    #[must_use]
+    pub fn has_crashed(&self) -> bool {
+        self.fabric.has_crashed()
+    }
+
+    /// Publishes all records, and drives rings and link. Never waits.
+    pub fn drive(&mut self) {
+        for Outlet { ring, owes } in &mut self.outlets {
+            if std::mem::take(owes)
+                && let Some(ring) = self.rings.sender(*ring)
+            {
+                let _ = ring.publish(&mut *self.fabric); // the next push says it
+            }
+        }
+        while self.rings.poll(&mut *self.fabric).is_some() {}
+    }
+
+    /// Works until this time of a simulated link; what comes meanwhile waits.
+    pub fn work_until(&mut self, until: Moment) {
+        while self.now() < until && !self.has_crashed() {
+            self.fabric.wait(until);
+            // A completion would end the wait at once: the rings keep it.
+            while self.rings.poll(&mut *self.fabric).is_some() {}
+        }
+    }
+
+    /// Sleeps until something came, at most until `until` of the link's clock.
+    pub fn rest_until(&mut self, until: Moment) {
+        self.fabric.wait(until);
+    }
+}
+
+impl Outlets for RingNode {
+    fn offer(&mut self, to: u32, record: &[u8]) -> Offered {
+        let Outlet { ring, owes } = &mut self.outlets[to as usize];
+        let Some(ring) = self.rings.sender(*ring) else { return Offered::Full };
+        match ring.push(&mut *self.fabric, record) {
+            Ok(()) => {
+                *owes = true;
+                Offered::Taken
+            }
+            Err(_) if self.fabric.has_crashed() => {
+                Offered::Gone("this node has crashed".to_owned())
+            }
+            Err(PushRefused::Full | PushRefused::NotOpen(_)) => Offered::Full,
+            Err(why) => Offered::Gone(why.to_string()),
+        }
+    }
+
+    fn progress(&mut self) {
+        self.drive();
+    }
+
+    fn has_crashed(&self) -> bool {
+        RingNode::has_crashed(self)
+    }
+
+    fn waits_for(&mut self) -> Option<(usize, String)> {
+        self.outlets.iter().enumerate().find_map(|(place, of)| {
+            let waits = self.rings.sender(of.ring)?.waits_for()?;
+            Some((place, waits.to_string()))
+        })
+    }
+
+    fn rest(&mut self, most: Span) {
+        self.rest_until(self.now() + most);
+    }
+
+    fn finish(&mut self) -> bool {
+        self.drive();
+        if self.fabric.has_crashed() {
+            return true;
+        }
+        let mut all = true;
+        for of in &self.outlets {
+            // A builder that has gone is counted where its records were offered.
+            let ring = self.rings.sender(of.ring);
+            all &= ring.is_none_or(|ring| ring.finish(&mut *self.fabric).unwrap_or(true));
+        }
+        all
+    }
+}
+
+impl Inlets for RingNode {
+    fn take(&mut self, from: usize) -> Taking {
+        let Lane { ring, is_gone } = &mut self.lanes[from];
+        if *is_gone {
+            return Taking::Gone;
+        }
+        let Some(ring) = self.rings.receiver(*ring) else { return Taking::Gone };
+        match ring.next(&mut *self.fabric) {
+            Ok(Some(record)) => Taking::Record(record.to_vec().into()),
+            Ok(None) if !self.fabric.has_crashed() => Taking::Empty,
+            Ok(None) | Err(NextError::Gone | NextError::Broken(_)) => {
+                *is_gone = true;
+                Taking::Gone
+            }
+        }
+    }
+
+    fn progress(&mut self) {
+        self.drive();
+    }
+
+    fn link_time(&self) -> Moment {
+        self.now()
+    }
+
+    fn spend(&mut self, work: Span) {
+        self.work_until(self.now() + work);
+    }
+
+    fn rest(&mut self, most: Span) {
+        self.rest_until(self.now() + most);
+    }
+}

@@ -1,0 +1,266 @@
+//! The link between nodes, as `--link` and `[link]` name it, and the URLs of its nodes.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use fluxline_cluster::rings::RingNode;
+use fluxline_core::fabric::push::{RingAddress, RingPlan};
+use fluxline_core::fabric::{Key, Name, links};
+use fluxline_daq::experiment::THREADS;
+
+use crate::error::Error;
+
+/// The port of the first node on `udp:`; the next ones follow.
+const FIRST_PORT: u16 = 14_791;
+/// Bytes of a record above which a readout closes it.
+pub(crate) const RECORD_BYTES: usize = 64 << 10;
+
+/// A link between nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Queues between threads.
+    Threads,
+    /// Shared memory: the group.
+    SharedMemory(String),
+    /// Ethernet: the address of the first node.
+    Ethernet(SocketAddr),
+    /// A simulated network: its name, and the keys of its URL.
+    Simulated(String, String),
+}
+
+impl Link {
+    /// Reads the text of `--link`.
+    pub fn parse(text: &str) -> Result<Link, Error> {
+        let wrong = |what: &str| Err(Error::input(format_args!("--link {text}: {what}.")));
+        if text == THREADS {
+            return Ok(Link::Threads);
+        }
+        let Some((kind, rest)) = text.split_once(':') else {
+            return wrong(
+                "this is not a link; write threads, shm:GROUP, udp:ADDRESS or sim:NETWORK",
+            );
+        };
+        match kind {
+            "shm" => match Name::parse(rest) {
+                Ok(name) => Ok(Link::SharedMemory(name.to_string())),
+                Err(error) => wrong(&error.to_string()),
+            },
+            "udp" => {
+                let with_port = rest.parse().ok();
+                let without = rest.parse().ok().map(|ip| SocketAddr::new(ip, FIRST_PORT));
+                match with_port.or(without) {
+                    Some(address) => Ok(Link::Ethernet(address)),
+                    None => wrong("write an own address, for example udp:127.0.0.1"),
+                }
+            }
+            "sim" => {
+                let (network, keys) = rest.split_once('?').unwrap_or((rest, ""));
+                match network.contains('/') {
+                    true => wrong("write sim:NETWORK?KEYS; the run names world and nodes"),
+                    false => Ok(Link::Simulated(network.to_owned(), keys.to_owned())),
+                }
+            }
+            "kafka" => wrong("Kafka is chosen by [cluster] in the experiment file, see kafka.md"),
+            _ => wrong("this is not a link; write threads, shm:GROUP, udp:ADDRESS or sim:NETWORK"),
+        }
+    }
+
+    /// Returns true for a link in virtual time.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self, Link::Simulated(..))
+    }
+}
+
+/// The nodes of a graph by their places: readouts, then builders, then sensors.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    pub link: Link,
+    pub readouts: usize,
+    pub builders: usize,
+    /// Nodes of a simulated world that push packets: one for each source.
+    pub sensors: usize,
+    /// The key of all rings.
+    pub key: Key,
+    pub ring_bytes: u64,
+    /// The number of the simulated world, which no other run of this process has.
+    pub world: u32,
+    /// Addresses of nodes on Ethernet that have one of their own.
+    pub addresses: BTreeMap<String, SocketAddr>,
+}
+
+impl Places {
+    /// Returns the name of readout number `number`.
+    pub fn readout(number: usize) -> String {
+        format!("readout-{number}")
+    }
+
+    /// Returns the name of builder number `number`.
+    pub fn builder(number: usize) -> String {
+        format!("builder-{number}")
+    }
+
+    /// Returns the name of the sensor of source number `number`.
+    pub fn sensor(number: usize) -> String {
+        format!("sensor-{number}")
+    }
+
+    /// Returns the place of a node among all.
+    fn place(&self, node: &str) -> usize {
+        let number = node.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        match node.split('-').next() {
+            Some("readout") => number,
+            Some("builder") => self.readouts + number,
+            _ => self.readouts + self.builders + number,
+        }
+    }
+
+    /// Returns the URL of a node.
+    fn url(&self, node: &str) -> String {
+        match &self.link {
+            Link::Threads => String::new(),
+            Link::SharedMemory(group) => format!("shm://{group}/{node}"),
+            Link::Ethernet(_) => format!("udp://{}/{node}", self.address(node)),
+            Link::Simulated(network, keys) => {
+                let behind = if keys.is_empty() { "" } else { "?" };
+                format!("sim:{network}/run{}/{node}{behind}{keys}", self.world)
+            }
+        }
+    }
+
+    /// Returns the address of a node on Ethernet.
+    fn address(&self, node: &str) -> SocketAddr {
+        let Link::Ethernet(first) = &self.link else {
+            return SocketAddr::from(([127, 0, 0, 1], FIRST_PORT));
+        };
+        if let Some(own) = self.addresses.get(node) {
+            return *own;
+        }
+        let port = first.port().saturating_add(self.place(node) as u16);
+        SocketAddr::new(first.ip(), port)
+    }
+
+    /// Opens a node. In a simulated world it waits for all others: one thread for each.
+    pub fn open(&self, node: &str) -> Result<RingNode, Error> {
+        let url = self.url(node);
+        match fluxline::open(&url) {
+            Ok(fabric) => Ok(RingNode::new(fabric)),
+            Err(error) => Err(Error::input(format_args!("node {node}: {error}."))),
+        }
+    }
+
+    /// Returns the places in a simulated network, and the number of its nodes that have no part in
+    /// the run.
+    ///
+    /// # Errors
+    /// The keys are wrong, or the network has too few nodes.
+    pub fn in_network(self) -> Result<(Places, usize), Error> {
+        let Link::Simulated(network, keys) = &self.link else { return Ok((self, 0)) };
+        let wanted = self.readouts + self.builders + self.sensors;
+        let of = |keys: &str| {
+            let behind = if keys.is_empty() { "" } else { "?" };
+            let url = format!("sim:{network}{behind}{keys}");
+            links::size_of(&url).map(|size| size.map_err(|error| error.to_string()))
+        };
+        let Some(there) = of(keys) else { return Ok((self, 0)) };
+        let there = there
+            .map_err(|why| Error::input(format_args!("--link sim:{network}?{keys}: {why}.")))?;
+        let join = if keys.is_empty() { "" } else { "&" };
+        let sized = format!("{keys}{join}nodes={wanted}");
+        if !keys.contains("nodes=") && of(&sized) == Some(Ok(wanted)) {
+            let link = Link::Simulated(network.clone(), sized);
+            return Ok((Places { link, ..self }, 0));
+        }
+        match there.checked_sub(wanted) {
+            Some(idle) => Ok((self, idle)),
+            None => Err(Error::input(format_args!(
+                "--link sim:{network}?{keys}: the network has {there} nodes, and the run needs \
+                 {wanted}: {} sources, {} readouts, {} builders; give it more nodes.",
+                self.sensors, self.readouts, self.builders
+            ))),
+        }
+    }
+
+    /// Opens a builder with a ring for each readout.
+    pub fn open_builder(&self, number: usize) -> Result<RingNode, Error> {
+        let mut node = self.open(&Places::builder(number))?;
+        for from in 0..self.readouts {
+            self.add_lane(&mut node, &Places::readout(from))?;
+        }
+        Ok(node)
+    }
+
+    /// Opens a readout, which begins to connect to the builders.
+    pub fn open_readout(&self, number: usize) -> Result<RingNode, Error> {
+        let name = Places::readout(number);
+        let mut node = self.open(&name)?;
+        for to in 0..self.builders {
+            self.add_outlet(&mut node, &name, &Places::builder(to))?;
+        }
+        Ok(node)
+    }
+
+    /// Makes the ring of `to` into which `from` pushes.
+    pub fn add_lane(&self, node: &mut RingNode, from: &str) -> Result<(), Error> {
+        const SLOTS: u32 = 4;
+        // The size of a ring is a power of two that holds four of the longest records and more.
+        let slot_bytes = (self.ring_bytes / 8).saturating_sub(64) as u32;
+        let plan = RingPlan::new(ring_name(from), self.key, SLOTS, slot_bytes);
+        let added = node.add_lane(&plan);
+        added.map_err(|error| Error::failed(format_args!("the ring for {from}: {error}.")))
+    }
+
+    /// Connects `from` to its ring in the memory of `to`.
+    pub fn add_outlet(&self, node: &mut RingNode, from: &str, to: &str) -> Result<(), Error> {
+        let peer = match &self.link {
+            Link::Ethernet(_) => self.address(to).to_string(),
+            _ => to.to_owned(),
+        };
+        let to_ring = RingAddress { peer, name: ring_name(from), key: self.key };
+        let added = node.add_outlet(to_ring);
+        added.map_err(|error| Error::failed(format_args!("{from} cannot reach {to}: {error}.")))
+    }
+}
+
+fn ring_name(from: &str) -> Name {
+    Name::parse(from).unwrap_or_else(|error| unreachable!("a name of our own: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_link_is_answered_with_what_to_write() {
+        for (text, says) in [
+            ("", "write threads, shm:GROUP"),
+            ("shm", "write threads, shm:GROUP"),
+            ("shm:../x", "is not a name"),
+            ("udp:here", "for example udp:127.0.0.1"),
+            ("sim:sci/lab/a", "the run names world and nodes"),
+            ("kafka://b:9092/lab", "[cluster]"),
+            ("tcp:127.0.0.1", "this is not a link"),
+        ] {
+            let said = Link::parse(text).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn no_two_nodes_have_one_address() {
+        let link = Link::parse("udp:127.0.0.1:5000").expect("right");
+        let key = Key(1);
+        let places = Places {
+            link,
+            readouts: 2,
+            builders: 3,
+            sensors: 0,
+            key,
+            ring_bytes: 1 << 20,
+            world: 0,
+            addresses: BTreeMap::new(),
+        };
+        let nodes = ["readout-0", "readout-1", "builder-0", "builder-1", "builder-2"];
+        let ports: Vec<u16> = nodes.iter().map(|node| places.address(node).port()).collect();
+        assert_eq!(ports, [5000, 5001, 5002, 5003, 5004]);
+    }
+}

@@ -1,0 +1,392 @@
+//! One run on several nodes: readouts and builders as threads of this process, with edges over any
+//! link between them.
+//!
+//! ```text
+//!   inputs ──▶ readout-0 ─┬─edge──▶ builder-0 ─┐
+//!   inputs ──▶ readout-1 ─┴─edge──▶ builder-1 ─┴──▶ collector ──▶ recorder
+//! ```
+//!
+//! `link.rs` reads the link and names the nodes, `taker.rs` is a readout, `collector.rs` a builder
+//! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time. The
+//! pieces that build events are those of `fluxline-cluster`.
+
+mod collector;
+mod link;
+mod parts;
+mod taker;
+pub(crate) mod world;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use fluxline_cluster::builder::BuilderNode;
+use fluxline_cluster::edges::{Inlets, Outlets};
+use fluxline_cluster::mailbox::mailboxes;
+use fluxline_cluster::rings::RingNode;
+use fluxline_cluster::{NodeConfig, PartitionBuilder, ReadoutNode};
+use fluxline_core::Span;
+use fluxline_core::fabric::Key;
+use fluxline_daq::builder::BuilderConfig;
+use fluxline_daq::experiment::{Experiment, Link as FileLink, Nodes};
+use fluxline_daq::formats::LoadedFormat;
+
+use crate::built::{Built, GraphEnd};
+use crate::config;
+use crate::control::Control;
+use crate::error::Error;
+use crate::monitor::Monitor;
+use crate::output::Output;
+use crate::plan::Edges;
+use crate::readout::Readout;
+use crate::record::RecordQueue;
+use crate::ring::InputRing;
+use crate::stop::Stop;
+
+use collector::{BATCHES, BuilderThread, Collector};
+use link::{Link, Places, RECORD_BYTES};
+use parts::Board;
+use taker::GraphTaker;
+
+/// The number of a run in the records of its edges, which no other run shares.
+const RUN: u64 = 1;
+
+/// Number of simulated worlds that this process has begun.
+static WORLDS: AtomicU32 = AtomicU32::new(0);
+
+/// The nodes and the link of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    nodes: Nodes,
+    link: Link,
+    of_file: FileLink,
+    /// The only node of this process; `None`: all are.
+    own: Option<Own>,
+}
+
+/// The one node of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Own {
+    Readout(usize),
+    Builder(usize),
+}
+
+impl Graph {
+    /// Returns the graph of an experiment; `None`: all is one node. `link` overrides its link.
+    ///
+    /// # Errors
+    /// An unknown link, or an experiment that several nodes cannot run.
+    pub fn of(
+        experiment: &Experiment,
+        link: Option<&str>,
+        node: Option<&str>,
+    ) -> Result<Option<Graph>, Error> {
+        let is_one = experiment.graph.is_none() && experiment.link.is_none() && link.is_none();
+        if is_one {
+            return Ok(None);
+        }
+        let nodes = experiment.graph.clone().unwrap_or_default();
+        let of_file = experiment.link.clone().unwrap_or_default();
+        let link = Link::parse(link.unwrap_or(&of_file.url))?;
+        experiment.check_mixed("[nodes]").map_err(Error::input)?;
+        let own = node.map(|node| Own::of(node, &nodes, &link)).transpose()?;
+        let graph = Graph { nodes, link, of_file, own };
+        if graph.is_virtual() {
+            world::check(experiment)?;
+            graph.places(experiment).in_network()?;
+        }
+        Ok(Some(graph))
+    }
+
+    /// Returns true when its nodes run in virtual time.
+    pub fn is_virtual(&self) -> bool {
+        self.link.is_virtual()
+    }
+
+    fn readouts(&self) -> usize {
+        self.nodes.readout.count as usize
+    }
+
+    fn builders(&self) -> usize {
+        self.nodes.builder.count as usize
+    }
+
+    /// Returns the numbers of the readouts of this process.
+    fn own_readouts(&self) -> Range<usize> {
+        match self.own {
+            None => 0..self.readouts(),
+            Some(Own::Readout(number)) => number..number + 1,
+            Some(Own::Builder(_)) => 0..0,
+        }
+    }
+
+    /// Returns the numbers of the builders of this process.
+    fn own_builders(&self) -> Range<usize> {
+        match self.own {
+            None => 0..self.builders(),
+            Some(Own::Builder(number)) => number..number + 1,
+            Some(Own::Readout(_)) => 0..0,
+        }
+    }
+
+    /// Returns true for a source that a readout of this process reads.
+    pub fn reads(&self, experiment: &Experiment, source: usize) -> bool {
+        let sources = experiment.sources_by_readout(&self.nodes);
+        self.own_readouts().any(|readout| sources[readout].contains(&source))
+    }
+
+    /// Returns its edges and builders, for the bounds of memory.
+    pub fn edges(&self) -> Edges {
+        let (readouts, builders) = (self.readouts() as u64, self.builders() as u64);
+        let each = builders * self.of_file.ring_bytes + self.nodes.readout.memory_bytes;
+        Edges { bytes: readouts * each, builders }
+    }
+
+    fn places(&self, experiment: &Experiment) -> Places {
+        Places {
+            link: self.link.clone(),
+            readouts: self.readouts(),
+            builders: self.builders(),
+            sensors: if self.is_virtual() { experiment.sources.len() } else { 0 },
+            key: key_of(experiment),
+            ring_bytes: self.of_file.ring_bytes,
+            world: WORLDS.fetch_add(1, Ordering::Relaxed),
+            addresses: self.of_file.addresses.clone(),
+        }
+    }
+}
+
+impl Own {
+    /// Returns the node of a name.
+    fn of(name: &str, nodes: &Nodes, link: &Link) -> Result<Own, Error> {
+        if matches!(link, Link::Threads | Link::Simulated(..)) {
+            return Err(Error::input(format_args!(
+                "--node {name}: the nodes of this link are in one process; leave --node out, or \
+                 choose shm:GROUP or udp:ADDRESS."
+            )));
+        }
+        let of = |kind: &str, count: u32| {
+            let number = name.strip_prefix(kind)?.parse::<u32>().ok()?;
+            (number < count).then_some(number as usize)
+        };
+        let (readouts, builders) = (nodes.readout.count, nodes.builder.count);
+        let readout = of("readout-", readouts).map(Own::Readout);
+        readout.or_else(|| of("builder-", builders).map(Own::Builder)).ok_or_else(|| {
+            Error::input(format_args!(
+                "--node {name}: the experiment has the nodes readout-0 to readout-{} and \
+                 builder-0 to builder-{}.",
+                readouts - 1,
+                builders - 1
+            ))
+        })
+    }
+}
+
+/// Returns the key of the rings between the nodes of an experiment. Nodes of another experiment
+/// have another one.
+fn key_of(experiment: &Experiment) -> Key {
+    // Not what each node may choose for itself, such as the place of its files.
+    let Experiment { name, sources, events, graph, .. } = experiment;
+    let text = serde_json::to_vec(&(name, sources, events, graph)).unwrap_or_default();
+    Key(fluxline_cluster::digest(&text) | 1)
+}
+
+/// Everything that the nodes of a graph share.
+#[derive(Clone)]
+struct Shared<'a> {
+    graph: &'a Graph,
+    experiment: &'a Experiment,
+    loaded: &'a [LoadedFormat],
+    builder: &'a BuilderConfig,
+    board: Board,
+    monitor: Monitor,
+    stop: Stop,
+}
+
+impl Shared<'_> {
+    /// Returns the maker of a readout, which takes its edges.
+    fn taker<O: Outlets>(&self, number: usize) -> impl FnOnce(O) -> GraphTaker<O> + use<O> {
+        let Nodes { readout, .. } = &self.graph.nodes;
+        let config = NodeConfig {
+            run: RUN,
+            node: number as u16,
+            start: 0,
+            mode: self.builder.mode,
+            record_bytes: RECORD_BYTES,
+            record_age: Span::from_ms(readout.record_ms),
+            memory_bytes: readout.memory_bytes as usize,
+        };
+        // All inputs of the experiment, so that labels and keys are those of one node.
+        let pairs = self.experiment.sources.iter().zip(self.loaded);
+        let inputs: Vec<_> =
+            pairs.map(|(source, of)| (source.name.clone(), of.description.clone())).collect();
+        let descriptions = inputs.iter().map(|input| input.1.clone()).collect();
+        let node = ReadoutNode::new(config, inputs, self.graph.builders() as u32)
+            .with_sources_max(self.experiment.sources_max as usize);
+        let reads_files = self.experiment.sources.iter().all(|source| source.is_file());
+        let (board, monitor) = (self.board.clone(), self.monitor.clone());
+        move |outlets| {
+            let number = number as u16;
+            GraphTaker::new(number, node, outlets, descriptions, reads_files, board, monitor)
+        }
+    }
+
+    /// Returns the maker of a builder, which takes its edges.
+    fn builder<I: Inlets>(
+        &self,
+        number: usize,
+        to: SyncSender<collector::Built>,
+    ) -> impl FnOnce(I) -> BuilderThread<I> + use<I> {
+        let (nodes, config) = (self.graph.readouts(), self.builder.clone());
+        let mut partition = PartitionBuilder::new(RUN, nodes, config);
+        for (readout, sources) in self.sources().iter().enumerate() {
+            for source in sources.iter().filter(|at| self.experiment.sources[**at].is_file()) {
+                partition.read_on_demand(readout as u16, *source as u16);
+            }
+        }
+        let (board, monitor) = (self.board.clone(), self.monitor.clone());
+        let stop = matches!(self.graph.own, Some(Own::Builder(_))).then(|| self.stop.clone());
+        let is_virtual = self.graph.is_virtual();
+        let packet_ns = if is_virtual { self.graph.nodes.builder.packet_ns } else { 0 };
+        let packet = Span::from_ns(packet_ns);
+        move |inlets| {
+            let node = BuilderNode::new(inlets, partition);
+            BuilderThread { number, node, to, board, monitor, named_dead: 0, stop, packet }
+        }
+    }
+
+    /// Returns the sources of each readout.
+    fn sources(&self) -> Vec<Vec<usize>> {
+        self.experiment.sources_by_readout(&self.graph.nodes)
+    }
+}
+
+/// The parts of a run that the nodes of a graph work between.
+pub(crate) struct Between<'a> {
+    pub experiment: &'a Experiment,
+    pub loaded: &'a [LoadedFormat],
+    pub builder: &'a BuilderConfig,
+    pub queue: RecordQueue,
+    pub control: &'a Control,
+    pub stop: &'a Stop,
+    pub monitor: &'a Monitor,
+}
+
+impl Between<'_> {
+    /// Returns what the nodes share.
+    fn shared<'b>(&'b self, graph: &'b Graph) -> Shared<'b> {
+        Shared {
+            graph,
+            experiment: self.experiment,
+            loaded: self.loaded,
+            builder: self.builder,
+            board: Board::new(graph.readouts(), graph.builders()),
+            monitor: self.monitor.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+
+    /// Makes the collector, which ends the run.
+    fn collector(self, board: Board) -> Collector {
+        let lines = config::source_lines(self.experiment, self.loaded);
+        let output = Output::new(self.queue, lines, self.control.clone());
+        Collector::new(output, board, self.monitor.clone(), self.experiment.sources.len())
+    }
+}
+
+/// Starts the nodes of a graph, each in a thread; `rings` are those of the inputs.
+///
+/// # Errors
+/// A node cannot be opened on the link.
+pub(crate) fn start(
+    graph: &Graph,
+    between: Between<'_>,
+    rings: Vec<(u16, InputRing)>,
+) -> Result<JoinHandle<Built>, Error> {
+    let (shared, (to, from)) = (between.shared(graph), sync_channel(BATCHES));
+    let rings = by_readout(&shared.sources(), rings);
+    let mut threads = Vec::new();
+    if graph.link == Link::Threads {
+        let (outlets, inlets) =
+            mailboxes(graph.readouts(), graph.builders(), graph.of_file.ring_bytes as usize);
+        for (number, inlets) in inlets.into_iter().enumerate() {
+            let builder = shared.builder(number, to.clone())(inlets);
+            threads.push(std::thread::spawn(move || builder.run()));
+        }
+        for ((number, rings), outlets) in rings.into_iter().enumerate().zip(outlets) {
+            threads.push(start_readout(&shared, &between, number, rings, outlets));
+        }
+    } else {
+        // All nodes are open before a thread starts.
+        let places = graph.places(shared.experiment);
+        let builders: Vec<RingNode> =
+            graph.own_builders().map(|of| places.open_builder(of)).collect::<Result<_, _>>()?;
+        let readouts: Vec<RingNode> =
+            graph.own_readouts().map(|of| places.open_readout(of)).collect::<Result<_, _>>()?;
+        for (number, node) in graph.own_builders().zip(builders) {
+            let builder = shared.builder(number, to.clone())(node);
+            threads.push(std::thread::spawn(move || builder.run()));
+        }
+        let rings = rings.into_iter().enumerate().filter(|of| graph.own_readouts().contains(&of.0));
+        for ((number, rings), node) in rings.zip(readouts) {
+            threads.push(start_readout(&shared, &between, number, rings, node));
+        }
+    }
+    let board = shared.board.clone();
+    let collector = between.collector(board.clone());
+    Ok(std::thread::spawn(move || collect(collector, &from, threads, &board)))
+}
+
+/// Sorts the rings of inputs by the readouts to which their sources belong.
+fn by_readout(sources: &[Vec<usize>], rings: Vec<(u16, InputRing)>) -> Vec<Vec<(u16, InputRing)>> {
+    let mut readouts: Vec<Vec<(u16, InputRing)>> = Vec::new();
+    readouts.resize_with(sources.len(), Vec::new);
+    for (input, ring) in rings {
+        let readout = sources.iter().position(|of| of.contains(&usize::from(input)));
+        readouts[readout.expect("each source belongs to a readout")].push((input, ring));
+    }
+    readouts
+}
+
+fn start_readout<O: Outlets + 'static>(
+    shared: &Shared<'_>,
+    between: &Between<'_>,
+    number: usize,
+    rings: Vec<(u16, InputRing)>,
+    outlets: O,
+) -> JoinHandle<()> {
+    let readout = Readout {
+        taker: shared.taker(number)(outlets),
+        rings,
+        clock: config::event_clock(shared.experiment),
+        // The first readout has the core of the only one.
+        core: shared.experiment.readout_core.filter(|_| number == 0),
+        stop: between.stop.clone(),
+    };
+    readout.start(between.monitor.clone())
+}
+
+/// Collects until all nodes have ended, and returns the counts of the run.
+fn collect(
+    mut collector: Collector,
+    from: &Receiver<collector::Built>,
+    threads: Vec<JoinHandle<()>>,
+    board: &Board,
+) -> Built {
+    collector.run(from);
+    for thread in threads {
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+    let (sum, output) = collector.finish();
+    let (periods, paused) = output.end(crate::periods::Counts::of_ledger(&sum.counts));
+    let graph = GraphEnd {
+        document: board.get().document(),
+        began: world::EPOCH,
+        virtual_end: None,
+        crashed: Vec::new(),
+    };
+    Built { counts: sum.counts, taken: sum.taken, paused, periods, graph: Some(graph) }
+}
