@@ -127,7 +127,10 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     check_feeders(&feeders, options.feeds)?;
     let expression = Expression::of(&experiment, &loaded)?;
     let mark = Expression::mark_of(&experiment, &loaded)?;
-    let builder = config::builder_config(&experiment, &loaded)?;
+    let mut builder = config::builder_config(&experiment, &loaded)?;
+    if is_virtual {
+        builder.settling = BuilderConfig::default().settling; // files are sent by sensors, too
+    }
     let sink = sink::open(&mut experiment, options.open_sink)?;
     let (recorder, end) = match experiment.record.enabled {
         true => config::open_recorder(&experiment, options.folder, &loaded)

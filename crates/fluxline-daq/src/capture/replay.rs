@@ -29,6 +29,12 @@ impl Pace {
         Pace { speed, began: None, released: 0 }
     }
 
+    /// Makes a pace that began at `began`, with a datagram of time `first`.
+    #[must_use]
+    pub fn since(speed: Speed, first: Moment, began: Moment) -> Pace {
+        Pace { began: Some((first, began)), ..Pace::new(speed) }
+    }
+
     /// Returns the wait of the datagram of time `recorded` at `now`; `None`: it is due, and counts
     /// as sent. A datagram recorded before the first is due at once.
     pub fn due(&mut self, recorded: Moment, now: Moment) -> Option<Span> {

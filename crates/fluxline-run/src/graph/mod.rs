@@ -7,12 +7,13 @@
 //! ```
 //!
 //! `link.rs` reads the link and names the nodes, `taker.rs` is a readout, `collector.rs` a builder
-//! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time. The
-//! pieces that build events are those of `fluxline-cluster`.
+//! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time, with the
+//! sensors of `sensor.rs`. The pieces that build events are those of `fluxline-cluster`.
 
 mod collector;
 mod link;
 mod parts;
+mod sensor;
 mod taker;
 pub(crate) mod world;
 
@@ -89,7 +90,9 @@ impl Graph {
         let nodes = experiment.graph.clone().unwrap_or_default();
         let of_file = experiment.link.clone().unwrap_or_default();
         let link = Link::parse(link.unwrap_or(&of_file.url))?;
-        experiment.check_mixed("[nodes]").map_err(Error::input)?;
+        if !link.is_virtual() {
+            experiment.check_mixed("[nodes]").map_err(Error::input)?;
+        }
         let own = node.map(|node| Own::of(node, &nodes, &link)).transpose()?;
         let graph = Graph { nodes, link, of_file, own };
         if graph.is_virtual() {
@@ -102,6 +105,11 @@ impl Graph {
     /// Returns true when its nodes run in virtual time.
     pub fn is_virtual(&self) -> bool {
         self.link.is_virtual()
+    }
+
+    /// Returns true when all packets come on demand. In virtual time, sensors send what is in files.
+    pub fn reads_files(&self, experiment: &Experiment) -> bool {
+        !self.is_virtual() && experiment.sources.iter().all(|source| source.is_file())
     }
 
     fn readouts(&self) -> usize {
@@ -224,7 +232,7 @@ impl Shared<'_> {
         let descriptions = inputs.iter().map(|input| input.1.clone()).collect();
         let node = ReadoutNode::new(config, inputs, self.graph.builders() as u32)
             .with_sources_max(self.experiment.sources_max as usize);
-        let reads_files = self.experiment.sources.iter().all(|source| source.is_file());
+        let reads_files = self.graph.reads_files(self.experiment);
         let (board, monitor) = (self.board.clone(), self.monitor.clone());
         move |outlets| {
             let number = number as u16;
@@ -240,8 +248,10 @@ impl Shared<'_> {
     ) -> impl FnOnce(I) -> BuilderThread<I> + use<I> {
         let (nodes, config) = (self.graph.readouts(), self.builder.clone());
         let mut partition = PartitionBuilder::new(RUN, nodes, config);
-        for (readout, sources) in self.sources().iter().enumerate() {
-            for source in sources.iter().filter(|at| self.experiment.sources[**at].is_file()) {
+        let reads_files = self.graph.reads_files(self.experiment);
+        let on_demand = if reads_files { self.sources() } else { Vec::new() };
+        for (readout, sources) in on_demand.iter().enumerate() {
+            for source in sources {
                 partition.read_on_demand(readout as u16, *source as u16);
             }
         }

@@ -5,42 +5,34 @@
 //!   sensor-1 ──push──▶ readout-1 ─┴─push──▶ builder-1 ─┴──▶ collector ──▶ recorder
 //! ```
 //!
-//! Each source of the experiment is a node that pushes its packets into the memory of its readout,
-//! when they are due, and waits while there is no room. Readouts and builders are those of a run on
+//! Each source of the experiment is a node ([`Sensor`]) that pushes its packets into the memory of
+//! its readout, when they are due, and waits while there is no room. Readouts and builders are those of a run on
 //! real links. Time is that of the link, counted from [`EPOCH`]; a program takes none.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use fluxline_cluster::edges::{Inlets, Offered, Outlets, Taking};
+use fluxline_cluster::edges::{Inlets, Outlets, Taking};
 use fluxline_cluster::rings::RingNode;
-use fluxline_core::{Datagram, Moment, SenderAddress, Span};
-use fluxline_daq::emulator::{self, Emulator};
+use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::{Experiment, Source};
-use fluxline_daq::formats::LoadedFormat;
 
 use super::collector::{self, BATCHES};
 use super::link::Places;
 use super::parts::Board;
+use super::sensor::{Packets, Sensor, read_record};
 use super::taker::GraphTaker;
 use super::{Between, Graph, Shared, collect};
 use crate::built::Built;
 use crate::built::GraphEnd;
 use crate::error::Error;
 use crate::source::InputEnd;
-use crate::source::sensors::Sensors;
-use crate::source::truth::SensorsTruth;
 use crate::taker::PacketTaker;
 
 /// The time of day at which virtual time begins: 2000-01-01, 00:00 UTC \[ns since 1970\].
 pub(crate) const EPOCH: Moment = Moment::from_ns(946_684_800_000_000_000);
-/// The virtual time at which sensors begin to send: all nodes are connected then.
-const BEGIN: Span = Span::from_ms(20);
-/// Pause of a sensor whose ring is full.
-const NAP: Span = Span::from_ns(10_000);
 /// Records taken from one ring before the next has its turn.
 const RECORDS_PER_TURN: usize = 64;
 /// Time between two looks of an idle node for the end of the run.
@@ -50,11 +42,13 @@ const REST: Span = Span::from_ms(1);
 
 /// Checks that sources can be simulated.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
-    match experiment.sources.iter().find(|source| source.emulator.is_none()) {
+    let has_packets = |source: &&Source| source.emulator.is_some() || source.is_file();
+    match experiment.sources.iter().find(|source| !has_packets(source)) {
         None => Ok(()),
         Some(source) => Err(Error::input(format_args!(
             "source `{}` is of this machine, and the link is simulated: packets of a simulated \
-             run come from [source.emulator]; write that, or run on threads, shm: or udp:.",
+             run come from [source.emulator], [source.pcap] or [source.raw]; write one of them, \
+             or run on threads, shm: or udp:.",
             source.name
         ))),
     }
@@ -75,7 +69,7 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     let (shared, (to, from)) = (between.shared(graph), sync_channel(BATCHES));
     let (places, idle) = graph.places(between.experiment).in_network()?;
     let sources = shared.sources();
-    let emulators = emulators(&shared)?;
+    let packets = Packets::of(shared.experiment, shared.loaded)?;
     let mut threads = Vec::new();
     for number in 0..graph.builders() {
         threads.push(start_builder(&shared, number, &places, to.clone()));
@@ -83,22 +77,10 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     for (number, sources) in sources.iter().enumerate() {
         threads.push(start_readout(&shared, number, sources.clone(), &places));
     }
-    let seconds = between.experiment.seconds;
     let mut inputs = Vec::new();
-    for (number, emulator) in emulators.into_iter().enumerate() {
+    for (number, packets) in packets.into_iter().enumerate() {
         let readout = sources.iter().position(|of| of.contains(&number)).unwrap_or(0);
-        let (places, to) = (places.clone(), Places::readout(readout));
-        let monitor = shared.monitor.clone();
-        inputs.push(std::thread::spawn(move || {
-            let node = open_sensor(&places, number, &to);
-            node.map_or_else(
-                |error| {
-                    monitor.fault(error);
-                    InputEnd::default()
-                },
-                |node| Sensor { node, emulator, seconds }.send(),
-            )
-        }));
+        inputs.push(start_sensor(&shared, number, readout, packets, &places));
     }
     drop(to);
     let idle = Idle::start(idle, &places);
@@ -142,15 +124,24 @@ impl Drop for Idle {
     }
 }
 
-/// Makes the emulators of all sources; one without a seed has its source's number.
-fn emulators(shared: &Shared<'_>) -> Result<Vec<Emulator>, Error> {
-    let pairs = shared.experiment.sources.iter().zip(shared.loaded).enumerate();
-    let make = |(number, (source, format)): (usize, (&Source, &LoadedFormat))| {
-        let mut config = source.emulator.clone().expect("checked before");
-        config.seed.get_or_insert(number as u64 + 1);
-        Sensors::at(&source.name, &config, format, EPOCH + BEGIN).map(Sensors::into_emulator)
-    };
-    pairs.map(make).collect()
+fn start_sensor(
+    shared: &Shared<'_>,
+    number: usize,
+    readout: usize,
+    packets: Packets,
+    places: &Places,
+) -> JoinHandle<InputEnd> {
+    let (places, to) = (places.clone(), Places::readout(readout));
+    let (monitor, stop) = (shared.monitor.clone(), shared.stop.clone());
+    let Experiment { sources, seconds, .. } = shared.experiment;
+    let (name, seconds) = (sources[number].name.clone(), *seconds);
+    std::thread::spawn(move || match open_sensor(&places, number, &to) {
+        Ok(node) => Sensor { name, node, seconds, stop, monitor }.send(packets),
+        Err(error) => {
+            monitor.fault(error);
+            InputEnd::default()
+        }
+    })
 }
 
 fn open_sensor(places: &Places, number: usize, readout: &str) -> Result<RingNode, Error> {
@@ -167,72 +158,6 @@ fn crashed_inputs(board: &Board, sources: &[Vec<usize>]) -> Vec<bool> {
         sources.iter().for_each(|source| crashed[*source] = part.has_crashed);
     }
     crashed
-}
-
-/// Emulated sensors that push into the memory of their readout.
-struct Sensor {
-    node: RingNode,
-    emulator: Emulator,
-    /// The time after which they send nothing; 0: none.
-    seconds: f64,
-}
-
-impl Sensor {
-    fn send(mut self) -> InputEnd {
-        let (mut end, mut record) = (InputEnd::default(), Vec::new());
-        let mut not_sent = 0;
-        let begin = Moment::default() + BEGIN;
-        while let Some(emission) = self.emulator.next() {
-            let (at, bytes) = (emission.at, emission.bytes.len() as u64);
-            let from = emulator::sender_address(Ipv4Addr::LOCALHOST, emission.sender);
-            record.clear();
-            record.extend_from_slice(&SenderAddress::from(from).to_bytes());
-            record.extend_from_slice(emission.bytes);
-            if self.seconds > 0.0 && at.as_ns() as f64 * 1e-9 >= self.seconds {
-                self.emulator.stop();
-            }
-            wait_until(&mut self.node, begin + at);
-            match push(&mut self.node, &record) {
-                true => {
-                    end.counters.datagrams += 1;
-                    end.counters.bytes += bytes;
-                }
-                false => not_sent += 1,
-            }
-        }
-        while !self.node.finish() {
-            Outlets::rest(&mut self.node, NAP);
-        }
-        let (sources, seed) = (self.emulator.truth(), self.emulator.seed());
-        end.truth = Some(SensorsTruth { sources, not_sent, seed });
-        end
-    }
-}
-
-/// Waits until a time of the link.
-fn wait_until(node: &mut RingNode, until: Moment) {
-    node.drive();
-    while node.now() < until {
-        node.rest_until(until);
-        node.drive();
-    }
-}
-
-/// Pushes a record, waiting for room; false when the readout has gone.
-fn push(node: &mut RingNode, record: &[u8]) -> bool {
-    loop {
-        match node.offer(0, record) {
-            Offered::Taken => {
-                node.drive();
-                return true;
-            }
-            Offered::Full => {
-                Outlets::rest(node, NAP);
-                node.drive();
-            }
-            Offered::Gone(_) => return false,
-        }
-    }
 }
 
 fn start_builder(
@@ -312,9 +237,9 @@ fn read_out(mut taker: GraphTaker<RingNode>, sources: &[usize], packet: Span) {
     }
 }
 
-/// Takes a packet as a sensor pushed it: its address, then its bytes.
+/// Takes a packet as a sensor pushed it.
 fn take(taker: &mut impl PacketTaker, input: u16, now: Moment, record: &[u8]) {
-    let Some((head, bytes)) = record.split_first_chunk() else { return };
-    let sender = SenderAddress::from_bytes(*head);
-    taker.take(input, now, &Datagram { bytes, sender, port: 0, time: now });
+    if let Some(datagram) = read_record(record, now) {
+        taker.take(input, now, &datagram);
+    }
 }

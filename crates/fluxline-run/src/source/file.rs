@@ -26,7 +26,7 @@ use crate::stop::Stop;
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
 /// The open files of one source.
-struct FileSource {
+pub(crate) struct FileSource {
     reader: Reader,
     speed: Speed,
 }
@@ -48,14 +48,15 @@ pub(super) fn open(source: &Source) -> Result<OpenInput, Error> {
     Ok(OpenInput::new(source, InputRing::OnDemand(view), config.memory_bytes(), feed))
 }
 
-enum Reader {
+/// A reader of the packets of files.
+pub(crate) enum Reader {
     Capture(Box<CaptureReader>),
     Raw(Box<RawReader>),
 }
 
 impl FileSource {
     /// Opens the files that `source` names.
-    fn open(source: &Source) -> Result<FileSource, Error> {
+    pub fn open(source: &Source) -> Result<FileSource, Error> {
         let wrong =
             |error: CaptureError| Error::input(format_args!("source `{}`: {error}", source.name));
         if let Some(pcap) = &source.pcap {
@@ -76,6 +77,23 @@ impl FileSource {
         let reader = RawReader::open_parts(&first, following, raw.framing()).map_err(wrong)?;
         let reader = Reader::Raw(Box::new(reader));
         Ok(FileSource { reader, speed: raw.speed })
+    }
+
+    /// Returns the time of the first packet; `None`: there is no packet, or it has no time.
+    pub fn first_time(mut self, name: &str) -> Result<Option<Moment>, Error> {
+        let wrong = |error: CaptureError| Error::input(format_args!("source `{name}`: {error}"));
+        let time = self.reader.next().map_err(wrong)?.map(|datagram| datagram.time);
+        Ok(time.filter(|time| *time != Moment::default()))
+    }
+
+    /// Returns its pace in virtual time: what was recorded at `first` is due at `began`.
+    pub fn virtual_pace(&self, first: Moment, began: Moment) -> Pace {
+        Pace::since(self.speed, first, began)
+    }
+
+    /// Returns its packets.
+    pub fn into_reader(self) -> Reader {
+        self.reader
     }
 
     /// Returns the kind of times of its packets.
@@ -113,7 +131,8 @@ fn first_of(mut files: Vec<PathBuf>, source: &str) -> Result<(PathBuf, Vec<PathB
 }
 
 impl Reader {
-    fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
+    /// Returns the next packet.
+    pub fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
         match self {
             Reader::Capture(reader) => reader.next(),
             Reader::Raw(reader) => reader.next(),
@@ -121,7 +140,7 @@ impl Reader {
     }
 
     /// Adds the reader's counters to the input's.
-    fn close(&self, end: &mut InputEnd, monitor: &Monitor) {
+    pub fn close(&self, end: &mut InputEnd, monitor: &Monitor) {
         match self {
             Reader::Raw(reader) => {
                 end.counters.frames_unusable = u64::from(reader.cut().is_some());

@@ -2,7 +2,7 @@
 //! ring in a thread of its own.
 
 mod end;
-mod file;
+pub(crate) mod file;
 mod paced;
 pub(crate) mod program;
 mod push;

@@ -2,6 +2,7 @@
 
 mod dumps;
 mod same_events;
+mod same_recorded;
 mod sim;
 mod sim_reproduce;
 mod sim_scenarios;
