@@ -10,9 +10,9 @@ use fluxline_packet::{Parsed, Part};
 
 use crate::entry::{Entry, Passed, RecordWriter};
 
-/// Most runs of a source that are kept. A source that breaks its runs more often costs an entry for
-/// each run and partition.
-const RUNS_MAX: usize = 4096;
+/// Most runs of a source that are kept: they are written together. A source that breaks its runs
+/// more often costs an entry for each run and partition.
+const RUNS_MAX: usize = 1024;
 
 /// The packets of all sources since the last flush.
 #[derive(Debug)]
@@ -74,7 +74,13 @@ impl Followed {
         }
     }
 
+    /// Returns the number of sources.
+    pub fn sources(&self) -> u32 {
+        self.sources.len() as u32
+    }
+
     /// Writes the packets of all sources that `partition` does not know yet.
+    #[cfg(test)]
     pub fn write_all(&mut self, partition: usize, writer: &mut RecordWriter) {
         self.sources.iter_mut().for_each(|source| source.write(partition, writer));
     }

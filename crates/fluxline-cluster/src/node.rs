@@ -37,6 +37,10 @@ pub struct NodeConfig {
     pub memory_bytes: usize,
 }
 
+/// Most bytes of a record above [`NodeConfig::record_bytes`]: the packets of one source that other
+/// partitions store, and the longest packet.
+pub const RECORD_EXCESS_MAX: usize = 160 << 10;
+
 /// Counts of a readout node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
@@ -71,6 +75,8 @@ struct Lane {
     /// Number of packets in the records before.
     packets_before: u64,
     sequence: u64,
+    /// The mark of the last record.
+    mark: Moment,
     /// Records that the log took, and packets in them.
     records_handed: u64,
     packets_handed: u64,
@@ -157,6 +163,14 @@ impl ToLog {
             self.followed.write(source, partition, &mut lane.writer);
         }
         self.followed.forget(source);
+        self.note_full();
+    }
+
+    /// Notes the partitions whose records have reached their size.
+    fn note_full(&mut self) {
+        let is_full = |lane: &Lane| lane.writer.len() >= self.record_bytes;
+        let lanes = (0..).zip(&self.lanes);
+        self.full.extend(lanes.filter(|(_, lane)| is_full(lane)).map(|(partition, _)| partition));
     }
 
     /// Names a source to all partitions before its first packet.
@@ -168,6 +182,7 @@ impl ToLog {
             lane.writer.add(&Entry::Source { source, input, label: &label, format });
         }
         self.labels.push((source, label));
+        self.note_full();
     }
 }
 
@@ -279,12 +294,11 @@ impl ReadoutNode {
 
     /// Ends an input at `now`: it gives no more packets, and events do not wait for its sources.
     pub fn end_input(&mut self, input: u16, now: Moment) {
-        let ToLog { lanes, followed, .. } = &mut self.to_log;
-        for (partition, lane) in lanes.iter_mut().enumerate() {
-            followed.write_all(partition, &mut lane.writer);
-            lane.writer.add(&Entry::InputEnd { input, time: now });
+        for partition in 0..self.to_log.lanes.len() {
+            self.write_followed(partition);
+            self.to_log.lanes[partition].writer.add(&Entry::InputEnd { input, time: now });
         }
-        followed.clear();
+        self.to_log.followed.clear();
     }
 
     /// Ends the node: the last packets and an end mark go to every partition.
@@ -306,10 +320,30 @@ impl ReadoutNode {
         self.to_log.full.clear();
     }
 
+    /// Writes the packets of all sources that a partition does not know yet. A record ends at its
+    /// size, with the last mark: what came up to the next one is not all written.
+    fn write_followed(&mut self, partition: usize) {
+        for source in 0..self.to_log.followed.sources() {
+            let ToLog { lanes, followed, .. } = &mut self.to_log;
+            let lane = &mut lanes[partition];
+            followed.write(source, partition, &mut lane.writer);
+            if lane.writer.len() >= self.config.record_bytes {
+                let mark = lane.mark;
+                self.end_record(partition, mark, false);
+            }
+        }
+    }
+
     fn close_record(&mut self, partition: usize, mark: Moment, is_end: bool) {
+        self.write_followed(partition);
+        self.end_record(partition, mark, is_end);
+    }
+
+    /// Ends the record of a partition.
+    fn end_record(&mut self, partition: usize, mark: Moment, is_end: bool) {
         let NodeConfig { run, node, start, .. } = self.config;
         let lane = &mut self.to_log.lanes[partition];
-        self.to_log.followed.write_all(partition, &mut lane.writer);
+        lane.mark = mark;
         let packets = std::mem::take(&mut lane.packets);
         let (sequence, packets_before) = (lane.sequence, lane.packets_before);
         let (changes, is_absence) = (self.changes, false);
@@ -411,5 +445,65 @@ impl ReadoutNode {
     #[must_use]
     pub fn readout(&self) -> &Readout {
         &self.readout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fluxline_core::SenderAddress;
+    use fluxline_core::random::{Draw, test_count, test_seed};
+    use fluxline_daq::builder::Scope;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_record_is_longer_than_promised_where_sources_are_many_and_break_their_runs() {
+        const BOARDS: usize = 300;
+        let mut draw = Draw::new(test_seed!(73));
+        let description = fluxline_daq::formats::load("counter", &BTreeMap::new()).expect("it is");
+        let config = NodeConfig {
+            run: 1,
+            node: 0,
+            start: 0,
+            mode: Mode::Key(Scope::Global),
+            record_bytes: 64 << 10,
+            record_age: Span::from_ms(10_000),
+            memory_bytes: 1 << 30,
+        };
+        let inputs = vec![("boards".to_owned(), description.description)];
+        let mut node = ReadoutNode::new(config, inputs, 64);
+        let (mut longest, mut packets, mut handed) = (0, 0, 0);
+        let mut take = |_: u32, record: &[u8]| {
+            longest = longest.max(record.len());
+            handed += crate::entry::read_record(record).map_or(0, |(head, _)| head.packets);
+            Ok::<(), ()>(())
+        };
+        let mut numbers = [0_u32; BOARDS];
+        for turn in 0..test_count!(100_000) {
+            let board = draw.below(BOARDS as u64) as usize;
+            // A jump ends the run; each partition has few packets of its own.
+            numbers[board] += 1 + draw.below(3) as u32;
+            let event = (u64::from(numbers[board]) << 20) + draw.below(1 << 20);
+            let mut bytes = 0x4358_4C46_u32.to_le_bytes().to_vec();
+            bytes.extend_from_slice(&[1, 0]);
+            bytes.extend_from_slice(&(board as u16).to_le_bytes());
+            bytes.extend_from_slice(&numbers[board].to_le_bytes());
+            bytes.extend_from_slice(&[0, 0, 1, 0]);
+            bytes.extend_from_slice(&event.to_le_bytes());
+            bytes.extend_from_slice(&(turn as u64).to_le_bytes());
+            bytes.resize(if draw.chance(0.001) { 65_507 } else { 40 }, 0);
+            let time = Moment::from_ns(1_700_000_000_000_000_000 + turn as u64 * 1_000);
+            let sender = SenderAddress::NONE;
+            packets += 1;
+            node.take(0, time, &Datagram { bytes: &bytes, sender, port: 0, time });
+            node.hand_over(&mut take).expect("taken");
+        }
+        let end = Moment::from_ns(1_700_000_010_000_000_000);
+        node.end_input(0, end);
+        node.finish(end);
+        node.hand_over(&mut take).expect("taken");
+        println!("longest record: {longest} bytes");
+        assert_eq!(handed, packets);
+        assert!(longest <= (64 << 10) + RECORD_EXCESS_MAX, "{longest}");
     }
 }

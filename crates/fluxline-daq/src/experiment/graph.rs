@@ -71,6 +71,10 @@ impl Default for Builders {
     }
 }
 
+/// The smallest memory of a builder for the records of one readout \[byte\]: a ring takes records
+/// of a quarter of its size, and a record may have the longest datagram.
+pub const RING_BYTES_MIN: u64 = 1 << 20;
+
 /// The link between the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -120,9 +124,13 @@ impl Experiment {
             self.check_counts(nodes)?;
         }
         if let Some(link) = &self.link
-            && !(1 << 16..=1 << 36).contains(&link.ring_bytes)
+            && !(RING_BYTES_MIN..=1 << 36).contains(&link.ring_bytes)
         {
-            let text = format!("[link] ring-bytes = {}; write 65536 or more.", link.ring_bytes);
+            let text = format!(
+                "[link] ring-bytes = {}; write {RING_BYTES_MIN} or more: a ring takes records of a \
+                 quarter of its size.",
+                link.ring_bytes
+            );
             return Err(Problem::at("link.ring-bytes", text));
         }
         Ok(())

@@ -22,7 +22,7 @@ pub use accept::{
 pub use check::check_seconds;
 pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, check_node_name};
 pub use file_list::FileList;
-pub use graph::{Builders, Link, Nodes, Readouts, THREADS};
+pub use graph::{Builders, Link, Nodes, RING_BYTES_MIN, Readouts, THREADS};
 pub use here::filter_sentence;
 pub use model::*;
 pub use problem::Problem;

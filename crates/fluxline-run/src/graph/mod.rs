@@ -25,12 +25,13 @@ use std::thread::JoinHandle;
 use fluxline_cluster::builder::BuilderNode;
 use fluxline_cluster::edges::{Inlets, Outlets};
 use fluxline_cluster::mailbox::mailboxes;
+use fluxline_cluster::node::RECORD_EXCESS_MAX;
 use fluxline_cluster::rings::RingNode;
 use fluxline_cluster::{NodeConfig, PartitionBuilder, ReadoutNode};
 use fluxline_core::Span;
 use fluxline_core::fabric::Key;
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::experiment::{Experiment, Link as FileLink, Nodes};
+use fluxline_daq::experiment::{Experiment, Link as FileLink, Nodes, RING_BYTES_MIN};
 use fluxline_daq::formats::LoadedFormat;
 
 use crate::built::{Built, GraphEnd};
@@ -52,6 +53,9 @@ use taker::GraphTaker;
 
 /// The number of a run in the records of its edges, which no other run shares.
 const RUN: u64 = 1;
+
+// Every record fits into the smallest ring.
+const _: () = assert!((RECORD_BYTES + RECORD_EXCESS_MAX) as u64 + 64 <= RING_BYTES_MIN / 4);
 
 /// Number of simulated worlds that this process has begun.
 static WORLDS: AtomicU32 = AtomicU32::new(0);
