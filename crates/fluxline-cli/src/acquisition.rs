@@ -167,6 +167,9 @@ pub fn table(report: &Report) -> String {
         let _ = writeln!(out, "{}, while others went on", source.words());
     }
     let _ = write!(out, "\n{}{}", report.ledger.table(), report.ledger.closing());
+    if let Some(line) = report.delays.and_then(|delays| delays.line()) {
+        let _ = writeln!(out, "{line}");
+    }
     for note in &report.notes {
         let _ = writeln!(out, "note: {note}");
     }

@@ -290,6 +290,12 @@ impl PartitionBuilder {
         self.next_batch
     }
 
+    /// Sets the time that events which close from now on have as their end. Without it, that is the
+    /// mark up to which the readouts have come.
+    pub fn end_events_at(&mut self, time: Moment) {
+        self.builder.end_events_at(time);
+    }
+
     /// Returns the time of the run: the latest mark.
     #[must_use]
     pub fn now(&self) -> Moment {

@@ -18,6 +18,8 @@ pub struct RingNode {
     rings: Rings,
     outlets: Vec<Outlet>,
     lanes: Vec<Lane>,
+    /// The time by which every peer has come; `None`: they are waited for.
+    come_by: Option<Moment>,
 }
 
 struct Outlet {
@@ -28,6 +30,8 @@ struct Outlet {
 
 struct Lane {
     ring: ReceiverId,
+    /// A record has come.
+    has_come: bool,
     is_gone: bool,
 }
 
@@ -35,7 +39,19 @@ impl RingNode {
     /// Makes a node without rings.
     #[must_use]
     pub fn new(fabric: Box<dyn Fabric>) -> RingNode {
-        RingNode { fabric, rings: Rings::default(), outlets: Vec::new(), lanes: Vec::new() }
+        let (outlets, lanes) = (Vec::new(), Vec::new());
+        RingNode { fabric, rings: Rings::default(), outlets, lanes, come_by: None }
+    }
+
+    /// Takes peers that are not there by this time for dead: in a simulated world nobody starts one
+    /// later. A peer that lives pushes a record before.
+    pub fn expect_peers_by(&mut self, time: Moment) {
+        self.come_by = Some(time);
+    }
+
+    /// Returns true once every peer should have come.
+    fn is_late(&self) -> bool {
+        self.come_by.is_some_and(|time| self.fabric.now() >= time)
     }
 
     /// Adds a ring in the memory of this node: its next lane.
@@ -44,7 +60,11 @@ impl RingNode {
     /// The ring cannot be made, or its name is taken.
     pub fn add_lane(&mut self, plan: &RingPlan) -> Result<(), PushOpenError> {
         let ring = Receiver::open(&mut *self.fabric, plan)?;
-        self.lanes.push(Lane { ring: self.rings.add_receiver(ring), is_gone: false });
+        self.lanes.push(Lane {
+            ring: self.rings.add_receiver(ring),
+            has_come: false,
+            is_gone: false,
+        });
         Ok(())
     }
 
@@ -101,6 +121,7 @@ impl RingNode {
 
 impl Outlets for RingNode {
     fn offer(&mut self, to: u32, record: &[u8]) -> Offered {
+        let is_late = self.is_late();
         let Outlet { ring, owes } = &mut self.outlets[to as usize];
         let Some(ring) = self.rings.sender(*ring) else { return Offered::Full };
         match ring.push(&mut *self.fabric, record) {
@@ -111,6 +132,7 @@ impl Outlets for RingNode {
             Err(_) if self.fabric.has_crashed() => {
                 Offered::Gone("this node has crashed".to_owned())
             }
+            Err(PushRefused::NotOpen(_)) if is_late => Offered::Gone("it never came".to_owned()),
             Err(PushRefused::Full | PushRefused::NotOpen(_)) => Offered::Full,
             Err(why) => Offered::Gone(why.to_string()),
         }
@@ -140,10 +162,11 @@ impl Outlets for RingNode {
         if self.fabric.has_crashed() {
             return true;
         }
-        let mut all = true;
+        let (mut all, is_late) = (true, self.is_late());
         for of in &self.outlets {
             // A builder that has gone is counted where its records were offered.
             let ring = self.rings.sender(of.ring);
+            let ring = ring.filter(|ring| !is_late || ring.waits_for().is_none());
             all &= ring.is_none_or(|ring| ring.finish(&mut *self.fabric).unwrap_or(true));
         }
         all
@@ -152,14 +175,18 @@ impl Outlets for RingNode {
 
 impl Inlets for RingNode {
     fn take(&mut self, from: usize) -> Taking {
-        let Lane { ring, is_gone } = &mut self.lanes[from];
+        let is_late = self.is_late();
+        let Lane { ring, has_come, is_gone } = &mut self.lanes[from];
         if *is_gone {
             return Taking::Gone;
         }
         let Some(ring) = self.rings.receiver(*ring) else { return Taking::Gone };
         match ring.next(&mut *self.fabric) {
-            Ok(Some(record)) => Taking::Record(record.to_vec().into()),
-            Ok(None) if !self.fabric.has_crashed() => Taking::Empty,
+            Ok(Some(record)) => {
+                *has_come = true;
+                Taking::Record(record.to_vec().into())
+            }
+            Ok(None) if !self.fabric.has_crashed() && (*has_come || !is_late) => Taking::Empty,
             Ok(None) | Err(NextError::Gone | NextError::Broken(_)) => {
                 *is_gone = true;
                 Taking::Gone

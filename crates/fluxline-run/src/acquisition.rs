@@ -30,7 +30,7 @@ use crate::live::{WatchedInput, Watcher};
 use crate::local::LocalBuild;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Edges, Memory, Plan, PlannedInput};
-use crate::readout::Readout;
+use crate::readout::{EventClock, Readout};
 use crate::record::{self, BatchBounds, Outlets, Recorded};
 use crate::report::{Ended, Report, RunEnding};
 use crate::ring::InputRing;
@@ -304,13 +304,13 @@ fn start_alone(between: Between<'_>, rings: Vec<(u16, InputRing)>) -> JoinHandle
         ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
     let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder.clone());
     let lines = config::source_lines(experiment, loaded);
-    let readout = Readout {
-        taker: LocalBuild::new(pipeline, queue, lines, control.clone(), monitor.clone()),
-        rings,
-        clock: config::event_clock(experiment),
-        core: experiment.readout_core,
-        stop: stop.clone(),
-    };
+    let mut taker = LocalBuild::new(pipeline, queue, lines, control.clone(), monitor.clone());
+    let clock = config::event_clock(experiment);
+    if clock == EventClock::Wall {
+        taker.measure_delays();
+    }
+    let readout =
+        Readout { taker, rings, clock, core: experiment.readout_core, stop: stop.clone() };
     readout.start(monitor.clone())
 }
 

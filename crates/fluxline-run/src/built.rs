@@ -8,6 +8,7 @@ use fluxline_packet::Description;
 use serde_json::Value;
 
 use crate::periods::Periods;
+use crate::sample::Delays;
 
 /// The results of readout and building at the end of a run.
 pub(crate) struct Built {
@@ -18,6 +19,8 @@ pub(crate) struct Built {
     /// Counters of the armed and paused time.
     pub paused: PausedCounters,
     pub periods: Periods,
+    /// The delays of all events; `None` where packets have times of another day.
+    pub delays: Option<Delays>,
     /// The nodes and edges, where there are several.
     pub graph: Option<GraphEnd>,
 }

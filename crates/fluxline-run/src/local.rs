@@ -58,6 +58,11 @@ impl LocalBuild {
         LocalBuild { pipeline, output, monitor, ticks: 0, ring_most: 0 }
     }
 
+    /// Measures the delays of all events.
+    pub fn measure_delays(&mut self) {
+        self.output.measure_delays();
+    }
+
     fn publish(&mut self) {
         let pipeline = &self.pipeline;
         let sources = pipeline.readout().sources();
@@ -157,12 +162,13 @@ impl PacketTaker for LocalBuild {
         self.publish();
         self.publish_parts(now);
         let source_lines = self.output.inputs();
+        let delays = self.output.delays();
         let (periods, paused) = self.output.end(Counts::of(&self.pipeline));
         let pipeline = &self.pipeline;
         let mut counts = Ledger::default().with(pipeline.readout(), pipeline.builder());
         name_rules(&mut counts.rejects, pipeline.readout(), |input| pipeline.description(input));
         let inputs = 0..source_lines;
         let taken = inputs.map(|number| pipeline.taken(number as u16)).collect();
-        Built { counts, taken, paused, periods, graph: None }
+        Built { counts, taken, paused, periods, delays, graph: None }
     }
 }

@@ -6,12 +6,13 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{Ledger, PausedCounters};
 use fluxline_daq::pipeline::NewSource;
 use fluxline_daq::record::SourceLine;
+use hdrhistogram::Histogram;
 
 use crate::control::Control;
 use crate::monitor::{LiveParts, Monitor, Stats};
 use crate::periods::{Counts, Periods};
 use crate::record::{RecordQueue, Wanted};
-use crate::sample::Sampler;
+use crate::sample::{Delays, Sampler};
 
 /// The way to the recorder.
 pub(crate) struct Output {
@@ -24,6 +25,8 @@ pub(crate) struct Output {
     periods: Periods,
     /// Samples closed events while somebody watches.
     sampler: Option<Sampler>,
+    /// The delays of all events; `None` where packets have times of another day.
+    delays: Option<Histogram<u64>>,
 }
 
 impl Output {
@@ -37,7 +40,18 @@ impl Output {
             periods: Periods::begin(control.records(), clock::now()),
             control,
             sampler: None,
+            delays: None,
         }
+    }
+
+    /// Measures the delays of all events, from the arrival of the last packet to the end.
+    pub fn measure_delays(&mut self) {
+        self.delays = Some(Delays::histogram());
+    }
+
+    /// Returns the delays of all events so far; `None` where they are not measured.
+    pub fn delays(&self) -> Option<Delays> {
+        self.delays.as_ref().map(Delays::of)
     }
 
     /// Returns the number of inputs.
@@ -68,6 +82,9 @@ impl Output {
         if !batch.is_empty() {
             if let Some(sampler) = &mut self.sampler {
                 sampler.take(&batch);
+            }
+            if let Some(delays) = &mut self.delays {
+                Delays::add(delays, &batch);
             }
             let wanted = if self.periods.records() { Wanted::Recorded } else { Wanted::Counted };
             self.spare = self.queue.exchange(batch, wanted);

@@ -15,6 +15,7 @@ use crate::host;
 use crate::judged;
 use crate::plan::{Plan, PlannedInput};
 use crate::record::Recorded;
+use crate::sample::Delays;
 use crate::silence::{Silence, SilentSource};
 use crate::source::InputEnd;
 use crate::verdict::{Evidence, Verdict};
@@ -66,6 +67,8 @@ pub struct Report {
     pub silent_sources: Vec<SilentSource>,
     /// Problems that a user should see, each once.
     pub notes: Vec<String>,
+    /// The delays of all events; `None` where packets come from files, with times of another day.
+    pub delays: Option<Delays>,
     /// The run folder; `None` when nothing was recorded.
     pub folder: Option<PathBuf>,
 }
@@ -117,6 +120,7 @@ impl Report {
         document["memory_bytes_most"] = plan.memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
+        document["delays"] = json!(ended.built.delays);
         document["control"] = ended.control.document();
         document["periods"] = ended.built.periods.document();
         if let Some(graph) = &ended.built.graph {
@@ -131,8 +135,8 @@ impl Report {
             verdict = without_end(&verdict, &error);
             put_verdict(&mut document, &verdict);
         }
-        let (silent_sources, notes) = (silence.sources, ended.notes);
-        Report { ledger, document, verdict, silent_sources, notes, folder: path }
+        let (silent_sources, notes, delays) = (silence.sources, ended.notes, ended.built.delays);
+        Report { ledger, document, verdict, silent_sources, notes, delays, folder: path }
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fluxline_core::Moment;
-use fluxline_daq::event::{EventBatch, PacketRow};
+use fluxline_core::{Moment, Span};
+use fluxline_daq::event::{EventBatch, EventStatus, PacketRow};
 use hdrhistogram::Histogram;
+use serde::Serialize;
 
 /// Most sources whose newest packet is kept.
 const PACKETS_MAX: usize = 256;
@@ -15,7 +16,7 @@ const PACKET_BYTES_MAX: usize = 9216;
 const DELAY_MAX_NS: u64 = 3_600_000_000_000;
 
 /// The delays of closed events, from the arrival of the last packet to the end of building.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Delays {
     /// Number of events.
     pub events: u64,
@@ -33,9 +34,44 @@ pub struct Delays {
 
 impl Delays {
     /// Makes an empty histogram of two digits, which takes 60 KB.
-    fn histogram() -> Histogram<u64> {
+    pub(crate) fn histogram() -> Histogram<u64> {
         let made = Histogram::new_with_bounds(1, DELAY_MAX_NS, 2);
         made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
+    }
+
+    /// Adds the events of a batch to a histogram. A late fragment is not the end of an event.
+    pub(crate) fn add(histogram: &mut Histogram<u64>, batch: &EventBatch) {
+        for event in batch.events.iter().filter(|event| event.status != EventStatus::Late) {
+            histogram.saturating_record(event.built.since(event.last).as_ns().max(1));
+        }
+    }
+
+    /// Returns the delays of a histogram.
+    pub(crate) fn of(histogram: &Histogram<u64>) -> Delays {
+        if histogram.is_empty() {
+            return Delays::default();
+        }
+        Delays {
+            events: histogram.len(),
+            p50_ns: histogram.value_at_quantile(0.5),
+            p90_ns: histogram.value_at_quantile(0.9),
+            p99_ns: histogram.value_at_quantile(0.99),
+            p999_ns: histogram.value_at_quantile(0.999),
+            max_ns: histogram.max(),
+        }
+    }
+
+    /// Returns a line for people; `None` without events.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        let Delays { events, p50_ns, p99_ns, p999_ns, .. } = *self;
+        let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(Span::from_ns);
+        (events > 0).then(|| {
+            format!(
+                "delay from an event's last packet to its end: {p50} (median), {p99} (99 %), \
+                 {p999} (99.9 %)"
+            )
+        })
     }
 }
 
@@ -84,10 +120,7 @@ impl Sampler {
 
     /// Takes the events of a batch.
     pub fn take(&mut self, batch: &EventBatch) {
-        for event in &batch.events {
-            let delay = event.built.since(event.last).as_ns();
-            self.delays.saturating_record(delay.max(1));
-        }
+        Delays::add(&mut self.delays, batch);
         let mut end = batch.bytes.len();
         for row in batch.packets.iter().rev() {
             let start = end - row.bytes as usize;
@@ -123,18 +156,7 @@ impl Sampler {
     /// Returns the delays of the last full second.
     pub fn delays(&mut self, now: Moment) -> Delays {
         if now.since(self.shown_at).as_ns() >= DELAYS_PERIOD_NS {
-            let of = |quantile| match self.delays.is_empty() {
-                true => 0,
-                false => self.delays.value_at_quantile(quantile),
-            };
-            self.shown = Delays {
-                events: self.delays.len(),
-                p50_ns: of(0.5),
-                p90_ns: of(0.9),
-                p99_ns: of(0.99),
-                p999_ns: of(0.999),
-                max_ns: if self.delays.is_empty() { 0 } else { self.delays.max() },
-            };
+            self.shown = Delays::of(&self.delays);
             self.shown_counts = self.counts();
             self.shown_at = now;
             self.delays.reset();

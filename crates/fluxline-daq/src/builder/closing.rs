@@ -56,7 +56,7 @@ impl Builder {
         self.scratch.lacking = lacking;
         let event = self.open.slab.event(slot);
         let complete = status == EventStatus::Complete;
-        let closed = ClosedEvent { event, key, status, built: self.time.now, missing_bytes };
+        let closed = ClosedEvent { event, key, status, built: self.time.end(), missing_bytes };
         self.gathering.add_event(closed);
         for row in &event.packets {
             let counters = source_counters(&mut self.per_source, row.source);

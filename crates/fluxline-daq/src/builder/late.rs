@@ -137,7 +137,7 @@ impl Builder {
             }
         }
         let key = self.anchor.key(id.position.ordinal);
-        self.gathering.add_late(id, key, arrival.alone(self.time.now));
+        self.gathering.add_late(id, key, arrival.alone(self.time.end()));
         Placement::Late
     }
 

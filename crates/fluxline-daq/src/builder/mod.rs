@@ -108,6 +108,16 @@ struct RunTime {
     activity: Moment,
     /// Time by which packets may come out of order.
     lateness: Span,
+    /// The time that events have as their end, where it is not `now`.
+    #[serde(skip)]
+    end: Moment,
+}
+
+impl RunTime {
+    /// Returns the time at which an event ends now.
+    fn end(&self) -> Moment {
+        self.now.max(self.end)
+    }
 }
 
 /// The events under construction, and what decides when they close.
@@ -159,6 +169,7 @@ impl Builder {
                 settled: Moment::default(),
                 activity: Moment::default(),
                 lateness: config.lateness,
+                end: Moment::default(),
             },
             anchor: Anchor::default(),
             members: Members::new(config.expectation.clone()),
@@ -225,6 +236,12 @@ impl Builder {
             self.settle(accepted.source);
         }
         placement
+    }
+
+    /// Sets the time that events which close from now on have as their end: where packets wait on
+    /// their way, it is later than the time up to which they were taken.
+    pub fn end_events_at(&mut self, time: Moment) {
+        self.time.end = time;
     }
 
     /// Closes the events whose time is over at `now`. Everything that arrived before must have been
@@ -351,7 +368,7 @@ impl Builder {
         if self.bytes_open() + arrival.cost() > self.config.bytes_open_max {
             return Placement::BuilderFull;
         }
-        let packet = arrival.alone(self.time.now);
+        let packet = arrival.alone(self.time.end());
         self.gathering.add_packet(packet);
         source_counters(&mut self.per_source, arrival.accepted.source).in_complete += 1;
         self.counters.events_complete += 1;

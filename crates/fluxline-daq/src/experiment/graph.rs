@@ -17,7 +17,7 @@ const NODES_MAX: u32 = 1024;
 pub const THREADS: &str = "threads";
 
 /// The readouts and builders of an experiment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Nodes {
     /// The nodes that read sources.
@@ -27,7 +27,7 @@ pub struct Nodes {
 }
 
 /// The nodes that read sources.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Readouts {
     /// Number of readouts; at most one for each source.
@@ -36,7 +36,7 @@ pub struct Readouts {
     pub sources: Vec<Vec<String>>,
     /// Age at which records go to the builders, with the time up to which everything was read
     /// \[ms\].
-    pub record_ms: u64,
+    pub record_ms: f64,
     /// Memory of a readout for records that a builder has not taken \[byte\].
     pub memory_bytes: u64,
     /// Virtual time that a packet takes a readout, on a simulated link \[ns\].
@@ -48,7 +48,7 @@ impl Default for Readouts {
         Readouts {
             count: 1,
             sources: Vec::new(),
-            record_ms: 5,
+            record_ms: 5.0,
             memory_bytes: 64 << 20,
             packet_ns: 0,
         }
@@ -152,10 +152,10 @@ impl Experiment {
                 format!("[nodes.builder] count = {builders}; write 1 to {NODES_MAX}."),
             );
         }
-        if !(1..=10_000).contains(record_ms) {
+        if !(0.01..=10_000.0).contains(record_ms) {
             return wrong(
                 "readout.record-ms",
-                format!("[nodes.readout] record-ms = {record_ms}; write 1 to 10000."),
+                format!("[nodes.readout] record-ms = {record_ms}; write 0.01 to 10000."),
             );
         }
         if *memory_bytes < 1 << 20 {

@@ -11,6 +11,7 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
 
 use super::parts::{Board, BuilderPart, Numbers, Sum};
+use super::world::EPOCH;
 use crate::built::taken_of;
 use crate::monitor::{Monitor, Stats};
 use crate::output::Output;
@@ -43,8 +44,18 @@ pub(crate) struct BuilderThread<I> {
     pub named_dead: usize,
     /// Ends a builder whose readouts are other processes; `None`: its readouts end it.
     pub stop: Option<Stop>,
-    /// Virtual time for each packet, on a simulated link.
-    pub packet: Span,
+    pub clock: Clock,
+}
+
+/// The clock by which a builder ends events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// This host's.
+    Host,
+    /// That of the packets, which come from files.
+    Packets,
+    /// That of a simulated link, on which a packet takes this time.
+    Virtual { packet: Span },
 }
 
 impl<I: Inlets> BuilderThread<I> {
@@ -60,6 +71,14 @@ impl<I: Inlets> BuilderThread<I> {
                 // The collector lives as long as any builder.
                 let _ = to.send(Built { builder, sources, events: batch.events });
             };
+            let time = match self.clock {
+                Clock::Host => Some(clock::now()),
+                Clock::Packets => None,
+                Clock::Virtual { .. } => {
+                    Some(EPOCH + self.node.inlets().link_time().since(Moment::default()))
+                }
+            };
+            time.into_iter().for_each(|time| self.node.partition_mut().end_events_at(time));
             let progress = self.node.step(&mut put);
             match progress {
                 // What has come is built.
@@ -92,8 +111,11 @@ impl<I: Inlets> BuilderThread<I> {
     /// Lets the virtual time of the packets behind the first `worked` pass; returns their number.
     fn spend(&mut self, worked: u64) -> u64 {
         let packets = self.node.partition().counts().taken;
-        if self.packet > Span::ZERO && packets > worked {
-            let work = self.packet.as_ns().saturating_mul(packets - worked);
+        if let Clock::Virtual { packet } = self.clock
+            && packet > Span::ZERO
+            && packets > worked
+        {
+            let work = packet.as_ns().saturating_mul(packets - worked);
             self.node.inlets().spend(Span::from_ns(work));
         }
         packets

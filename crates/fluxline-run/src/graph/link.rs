@@ -104,6 +104,11 @@ impl Places {
         format!("sensor-{number}")
     }
 
+    /// Returns the name of a node without a part in the run; it comes behind all others.
+    pub fn unused(number: usize) -> String {
+        format!("unused-{number}")
+    }
+
     /// Returns the place of a node among all.
     fn place(&self, node: &str) -> usize {
         let number = node.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -148,6 +153,20 @@ impl Places {
         }
     }
 
+    /// Returns keys in which faults name nodes by the numbers that the network knows: all nodes in
+    /// the order of their names.
+    fn with_numbers(&self, keys: &str) -> String {
+        let builders = (0..self.builders).map(Places::builder);
+        let readouts = (0..self.readouts).map(Places::readout);
+        let sensors = (0..self.sensors).map(Places::sensor);
+        let mut names: Vec<String> = builders.chain(readouts).chain(sensors).collect();
+        names.sort();
+        let replace = |keys: String, (number, name): (usize, &String)| {
+            keys.replace(&format!(":{name}@"), &format!(":{number}@"))
+        };
+        names.iter().enumerate().fold(keys.to_owned(), replace)
+    }
+
     /// Returns the places in a simulated network, and the number of its nodes that have no part in
     /// the run.
     ///
@@ -156,6 +175,7 @@ impl Places {
     pub fn in_network(self) -> Result<(Places, usize), Error> {
         let Link::Simulated(network, keys) = &self.link else { return Ok((self, 0)) };
         let wanted = self.readouts + self.builders + self.sensors;
+        let keys = &self.with_numbers(keys);
         let of = |keys: &str| {
             let behind = if keys.is_empty() { "" } else { "?" };
             let url = format!("sim:{network}{behind}{keys}");
@@ -171,7 +191,10 @@ impl Places {
             return Ok((Places { link, ..self }, 0));
         }
         match there.checked_sub(wanted) {
-            Some(idle) => Ok((self, idle)),
+            Some(idle) => {
+                let link = Link::Simulated(network.clone(), keys.clone());
+                Ok((Places { link, ..self }, idle))
+            }
             None => Err(Error::input(format_args!(
                 "--link sim:{network}?{keys}: the network has {there} nodes, and the run needs \
                  {wanted}: {} sources, {} readouts, {} builders; give it more nodes.",
@@ -243,6 +266,23 @@ mod tests {
             let said = Link::parse(text).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(said.contains(says), "{text}: {said}");
         }
+    }
+
+    #[test]
+    fn a_fault_hits_another_node_than_the_one_named() {
+        let places = Places {
+            link: Link::parse("sim:sci").expect("right"),
+            readouts: 1,
+            builders: 11,
+            sensors: 2,
+            key: Key(1),
+            ring_bytes: 1 << 20,
+            world: 0,
+            addresses: BTreeMap::new(),
+        };
+        // builder-0, builder-1, builder-10, builder-2, ...
+        let said = places.with_numbers("fault=host:builder-2@1ms,power:sensor-1@2ms,host:3@4ms");
+        assert_eq!(said, "fault=host:3@1ms,power:13@2ms,host:3@4ms");
     }
 
     #[test]

@@ -46,7 +46,7 @@ use crate::record::RecordQueue;
 use crate::ring::InputRing;
 use crate::stop::Stop;
 
-use collector::{BATCHES, BuilderThread, Collector};
+use collector::{BATCHES, BuilderThread, Clock, Collector};
 use link::{Link, Places, RECORD_BYTES};
 use parts::Board;
 use taker::GraphTaker;
@@ -226,7 +226,7 @@ impl Shared<'_> {
             start: 0,
             mode: self.builder.mode,
             record_bytes: RECORD_BYTES,
-            record_age: Span::from_ms(readout.record_ms),
+            record_age: record_age(&self.graph.nodes),
             memory_bytes: readout.memory_bytes as usize,
         };
         // All inputs of the experiment, so that labels and keys are those of one node.
@@ -263,10 +263,14 @@ impl Shared<'_> {
         let stop = matches!(self.graph.own, Some(Own::Builder(_))).then(|| self.stop.clone());
         let is_virtual = self.graph.is_virtual();
         let packet_ns = if is_virtual { self.graph.nodes.builder.packet_ns } else { 0 };
-        let packet = Span::from_ns(packet_ns);
+        let clock = match (is_virtual, reads_files) {
+            (true, _) => Clock::Virtual { packet: Span::from_ns(packet_ns) },
+            (false, true) => Clock::Packets,
+            (false, false) => Clock::Host,
+        };
         move |inlets| {
             let node = BuilderNode::new(inlets, partition);
-            BuilderThread { number, node, to, board, monitor, named_dead: 0, stop, packet }
+            BuilderThread { number, node, to, board, monitor, named_dead: 0, stop, clock }
         }
     }
 
@@ -302,9 +306,12 @@ impl Between<'_> {
     }
 
     /// Makes the collector, which ends the run.
-    fn collector(self, board: Board) -> Collector {
+    fn collector(self, graph: &Graph, board: Board) -> Collector {
         let lines = config::source_lines(self.experiment, self.loaded);
-        let output = Output::new(self.queue, lines, self.control.clone());
+        let mut output = Output::new(self.queue, lines, self.control.clone());
+        if !graph.reads_files(self.experiment) {
+            output.measure_delays();
+        }
         Collector::new(output, board, self.monitor.clone(), self.experiment.sources.len())
     }
 }
@@ -348,8 +355,13 @@ pub(crate) fn start(
         }
     }
     let board = shared.board.clone();
-    let collector = between.collector(board.clone());
+    let collector = between.collector(graph, board.clone());
     Ok(std::thread::spawn(move || collect(collector, &from, threads, &board)))
+}
+
+/// Returns the age at which records go to the builders.
+fn record_age(nodes: &Nodes) -> Span {
+    Span::from_ns((nodes.readout.record_ms * 1e6) as u64)
 }
 
 /// Sorts the rings of inputs by the readouts to which their sources belong.
@@ -395,6 +407,7 @@ fn collect(
         }
     }
     let (sum, output) = collector.finish();
+    let delays = output.delays();
     let (periods, paused) = output.end(crate::periods::Counts::of_ledger(&sum.counts));
     let graph = GraphEnd {
         document: board.get().document(),
@@ -402,5 +415,5 @@ fn collect(
         virtual_end: None,
         crashed: Vec::new(),
     };
-    Built { counts: sum.counts, taken: sum.taken, paused, periods, graph: Some(graph) }
+    Built { counts: sum.counts, taken: sum.taken, paused, periods, delays, graph: Some(graph) }
 }

@@ -21,6 +21,8 @@ use crate::stop::Stop;
 
 /// The virtual time at which sensors begin to send: all nodes are connected then.
 pub(super) const BEGIN: Moment = Moment::from_ns(20_000_000);
+/// The virtual time by which every node has pushed a record, if it lives.
+pub(super) const COME_BY: Moment = Moment::from_ns(5_000_000_000);
 /// Pause of a sensor whose ring is full.
 const NAP: Span = Span::from_ns(10_000);
 
@@ -72,9 +74,10 @@ pub(super) struct Sensor {
 }
 
 impl Sensor {
-    /// Sends all packets, until the end of the run.
+    /// Sends all packets, until the end of the run. An empty record says that the sensor is there.
     pub fn send(mut self, packets: Packets) -> InputEnd {
         let mut end = InputEnd::default();
+        self.push(&[]);
         let not_sent = match packets {
             Packets::Emulated(emulator) => self.emulate(*emulator, &mut end),
             Packets::Recorded { files, first } => self.replay(files, first, &mut end),
@@ -104,7 +107,7 @@ impl Sensor {
                 emulator.stop();
             }
             self.wait_until(at);
-            not_sent += u64::from(!self.push(&record, length, end));
+            not_sent += self.push_packet(&record, length, end);
         }
         let (sources, seed) = (emulator.truth(), emulator.seed());
         end.truth = Some(SensorsTruth { sources, not_sent, seed });
@@ -128,7 +131,7 @@ impl Sensor {
                         break;
                     }
                     write_record(&mut record, &datagram);
-                    not_sent += u64::from(!self.push(&record, datagram.bytes.len(), end));
+                    not_sent += self.push_packet(&record, datagram.bytes.len(), end);
                 }
                 Ok(None) => break,
                 // What can be read goes on behind it: the next file, or the end.
@@ -154,14 +157,21 @@ impl Sensor {
         }
     }
 
-    /// Pushes a record with a packet of `bytes`, waiting for room; false when the readout has gone.
-    fn push(&mut self, record: &[u8], bytes: usize, end: &mut InputEnd) -> bool {
+    /// Pushes a packet as a record, waiting for room; returns 1 when the readout has gone, and the
+    /// packet was not sent.
+    fn push_packet(&mut self, record: &[u8], bytes: usize, end: &mut InputEnd) -> u64 {
+        let is_sent = self.push(record);
+        end.counters.datagrams += u64::from(is_sent);
+        end.counters.bytes += if is_sent { bytes as u64 } else { 0 };
+        u64::from(!is_sent)
+    }
+
+    /// Pushes a record, waiting for room; false when the readout has gone.
+    fn push(&mut self, record: &[u8]) -> bool {
         loop {
             match self.node.offer(0, record) {
                 Offered::Taken => {
                     self.node.drive();
-                    end.counters.datagrams += 1;
-                    end.counters.bytes += bytes as u64;
                     return true;
                 }
                 Offered::Full => {

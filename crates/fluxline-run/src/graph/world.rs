@@ -22,9 +22,9 @@ use fluxline_daq::experiment::{Experiment, Source};
 use super::collector::{self, BATCHES};
 use super::link::Places;
 use super::parts::Board;
-use super::sensor::{Packets, Sensor, read_record};
+use super::sensor::{COME_BY, Packets, Sensor, read_record};
 use super::taker::GraphTaker;
-use super::{Between, Graph, Shared, collect};
+use super::{Between, Graph, Shared, collect, record_age};
 use crate::built::Built;
 use crate::built::GraphEnd;
 use crate::error::Error;
@@ -38,7 +38,7 @@ const RECORDS_PER_TURN: usize = 64;
 /// Time between two looks of an idle node for the end of the run.
 const IDLE_REST: Span = Span::from_ms(1_000);
 /// The longest sleep of a readout.
-const REST: Span = Span::from_ms(1);
+const REST_MAX: Span = Span::from_ms(1);
 
 /// Checks that sources can be simulated.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
@@ -85,7 +85,7 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     drop(to);
     let idle = Idle::start(idle, &places);
     let board = shared.board.clone();
-    let collector = between.collector(board.clone());
+    let collector = between.collector(graph, board.clone());
     let readout = std::thread::spawn(move || {
         let mut built = collect(collector, &from, threads, &board);
         drop(idle);
@@ -107,7 +107,7 @@ impl Idle {
         for number in 0..count {
             let (places, over) = (places.clone(), Arc::clone(&over));
             std::thread::spawn(move || {
-                let Ok(mut node) = places.open(&format!("idle-{number}")) else { return };
+                let Ok(mut node) = places.open(&Places::unused(number)) else { return };
                 while !over.load(Ordering::Relaxed) {
                     Outlets::rest(&mut node, IDLE_REST);
                     node.drive();
@@ -147,6 +147,7 @@ fn start_sensor(
 fn open_sensor(places: &Places, number: usize, readout: &str) -> Result<RingNode, Error> {
     let name = Places::sensor(number);
     let mut node = places.open(&name)?;
+    node.expect_peers_by(COME_BY);
     places.add_outlet(&mut node, &name, readout)?;
     Ok(node)
 }
@@ -169,7 +170,10 @@ fn start_builder(
     let (places, monitor) = (places.clone(), shared.monitor.clone());
     let make = shared.builder(number, to);
     std::thread::spawn(move || match places.open_builder(number) {
-        Ok(node) => make(node).run(),
+        Ok(mut node) => {
+            node.expect_peers_by(COME_BY);
+            make(node).run();
+        }
         Err(error) => monitor.fault(error),
     })
 }
@@ -183,22 +187,24 @@ fn start_readout(
     let (places, monitor) = (places.clone(), shared.monitor.clone());
     let make = shared.taker(number);
     let packet = Span::from_ns(shared.graph.nodes.readout.packet_ns);
+    let rest = REST_MAX.min(record_age(&shared.graph.nodes));
     std::thread::spawn(move || {
         let opened = places.open_readout(number).and_then(|mut node| {
+            node.expect_peers_by(COME_BY);
             for source in &sources {
                 places.add_lane(&mut node, &Places::sensor(*source))?;
             }
             Ok(node)
         });
         match opened {
-            Ok(node) => read_out(make(node), &sources, packet),
+            Ok(node) => read_out(make(node), &sources, packet, rest),
             Err(error) => monitor.fault(error),
         }
     })
 }
 
 /// Reads out the rings of sensors until all have ended: lane by lane, one for each source.
-fn read_out(mut taker: GraphTaker<RingNode>, sources: &[usize], packet: Span) {
+fn read_out(mut taker: GraphTaker<RingNode>, sources: &[usize], packet: Span, rest: Span) {
     let mut is_open = vec![true; sources.len()];
     loop {
         taker.outlets().drive();
@@ -211,8 +217,7 @@ fn read_out(mut taker: GraphTaker<RingNode>, sources: &[usize], packet: Span) {
                 }
                 match Inlets::take(taker.outlets(), lane) {
                     Taking::Record(record) => {
-                        take(&mut taker, *source as u16, now, &record);
-                        packets += 1;
+                        packets += take(&mut taker, *source as u16, now, &record);
                     }
                     Taking::Empty => break,
                     Taking::Gone => {
@@ -232,14 +237,16 @@ fn read_out(mut taker: GraphTaker<RingNode>, sources: &[usize], packet: Span) {
             return taker.finish(now);
         }
         if !worked {
-            Inlets::rest(taker.outlets(), REST);
+            Inlets::rest(taker.outlets(), rest);
         }
     }
 }
 
-/// Takes a packet as a sensor pushed it.
-fn take(taker: &mut impl PacketTaker, input: u16, now: Moment, record: &[u8]) {
-    if let Some(datagram) = read_record(record, now) {
+/// Takes a packet as a sensor pushed it; returns 0 for a record without a packet.
+fn take(taker: &mut impl PacketTaker, input: u16, now: Moment, record: &[u8]) -> u64 {
+    let datagram = read_record(record, now);
+    datagram.map_or(0, |datagram| {
         taker.take(input, now, &datagram);
-    }
+        1
+    })
 }

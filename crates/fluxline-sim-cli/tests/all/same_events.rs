@@ -49,10 +49,15 @@ fn experiment(packets: u64) -> Experiment {
 }
 
 /// The events of a run: for each key and generation, the status, the words, and the packets.
-type Events = BTreeMap<(Option<u64>, u32), Vec<Row>>;
-type Row = (String, String, Vec<(String, Vec<u8>)>);
+pub type Events = BTreeMap<(Option<u64>, u32), Vec<Row>>;
+pub type Row = (String, String, Vec<(String, Vec<u8>)>);
 
-fn run(experiment: &Experiment, link: Option<&str>, counts: (u32, u32), folder: &Path) -> Report {
+pub fn run(
+    experiment: &Experiment,
+    link: Option<&str>,
+    counts: (u32, u32),
+    folder: &Path,
+) -> Report {
     let mut experiment = experiment.clone();
     let readout = Readouts { count: counts.0, ..Readouts::default() };
     experiment.graph = link
@@ -63,7 +68,7 @@ fn run(experiment: &Experiment, link: Option<&str>, counts: (u32, u32), folder: 
     acquisition.wait().expect("it ends")
 }
 
-fn events(folder: &Path) -> Events {
+pub fn events(folder: &Path) -> Events {
     let mut reader = JoinedReader::open(folder, Join::Late).expect("a run");
     let lines = reader.folder().sources().expect("sources");
     let names: BTreeMap<u32, String> = lines.into_iter().map(|of| (of.source, of.name)).collect();
@@ -209,11 +214,8 @@ fn a_simulated_run_with_wrong_keys_leaves_a_folder_or_a_riddle() {
 fn a_node_that_dies_in_virtual_time_leaves_packets_without_a_place() {
     fluxline_sim::register();
     let (experiment, at) = (experiment(200), folder());
-    // The nodes by name: builder-0, builder-1, readout-0, readout-1, sensors.
-    for (number, (host, what)) in
-        [(0, "builder-0"), (1, "builder-1"), (2, "readout-0")].into_iter().enumerate()
-    {
-        let link = format!("sim:ethernet?fault=host:{host}@60ms&seed=2");
+    for (number, what) in ["builder-0", "builder-1", "readout-0"].into_iter().enumerate() {
+        let link = format!("sim:ethernet?fault=host:{what}@60ms&seed=2");
         let path = at.path().join(number.to_string());
         let report = run(&experiment, Some(&link), (2, 2), &path);
         let ledger = &report.ledger;

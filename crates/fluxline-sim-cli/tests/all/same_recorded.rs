@@ -39,9 +39,9 @@ event = { key = "event_number" }
 "#;
 
 /// A packet at a time after the first event.
-struct Packet {
+pub struct Packet {
     at_ns: u64,
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// A packet of format `counter`.
@@ -66,7 +66,7 @@ fn draw(seed: u64, of: u64) -> u64 {
 }
 
 /// The packets of a board in `events` events, and the number of those that were lost before.
-fn packets(board: u16, events: u64) -> (Vec<Packet>, u64) {
+pub fn packets(board: u16, events: u64) -> (Vec<Packet>, u64) {
     let (mut packets, mut lost) = (Vec::new(), 0);
     let mut number = 0;
     for event in 0..events {
@@ -106,7 +106,7 @@ fn packets(board: u16, events: u64) -> (Vec<Packet>, u64) {
 }
 
 /// Writes the captures of all boards below `at`, and returns an experiment that reads them.
-fn experiment(events: u64, at: &Path) -> Experiment {
+pub fn experiment(events: u64, at: &Path) -> Experiment {
     std::fs::write(at.join("rare.toml"), WITHOUT_COUNTER).expect("written");
     let mut text = "name = \"recorded\"\n[events]\nbuild = \"key\"\n".to_owned();
     for board in 0..8 {
