@@ -423,6 +423,12 @@ impl ReadoutNode {
         NodeCounts { packet_bytes: self.to_log.packet_bytes, ..self.counts }
     }
 
+    /// Returns the age at which records are sent.
+    #[must_use]
+    pub fn record_age(&self) -> Span {
+        self.config.record_age
+    }
+
     /// Returns the node's number.
     #[must_use]
     pub fn number(&self) -> u16 {

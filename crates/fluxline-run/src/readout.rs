@@ -21,7 +21,7 @@ const SLOTS_PER_TURN: usize = 64;
 const PACKETS_PER_TURN: usize = 64;
 /// Packets of files after which time-outs are checked, whatever their times.
 const PACKETS_PER_TICK: u32 = 64;
-/// Pause of the readout when all rings are empty.
+/// Pause of the readout while its taker has no room.
 const SLEEP: Duration = Duration::from_millis(1);
 /// Period of checking time-outs \[ns\].
 const TICK_NS: u64 = 2_000_000;
@@ -252,19 +252,20 @@ impl<T: PacketTaker> ReadoutStage<T> {
     fn rest(&mut self, held: Turn) {
         let open = self.live_inputs.iter().filter(|input| input.is_open).count();
         let alone = open == 1 && held == Turn::Over;
+        let pause = self.taker.pause();
         for input in self.live_inputs.iter_mut().filter(|input| input.is_open) {
-            input.is_open = input.ring.wait(if alone { SLEEP } else { Duration::ZERO });
+            input.is_open = input.ring.wait(if alone { pause } else { Duration::ZERO });
             if !input.is_open {
                 self.taker.end_input(input.number);
             }
         }
         match held {
             _ if alone => {}
-            Turn::Waits(lane) if open == 0 => self.held.wait(lane, SLEEP),
+            Turn::Waits(lane) if open == 0 => self.held.wait(lane, pause),
             Turn::Later(wait) if open == 0 => {
-                std::thread::sleep(SLEEP.min(Duration::from_nanos(wait.as_ns())));
+                std::thread::sleep(pause.min(Duration::from_nanos(wait.as_ns())));
             }
-            _ => std::thread::sleep(SLEEP / 4),
+            _ => std::thread::sleep(pause / 4),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fluxline_core::{Moment, Span};
+use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventStatus, PacketRow};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -65,13 +65,23 @@ impl Delays {
     #[must_use]
     pub fn line(&self) -> Option<String> {
         let Delays { events, p50_ns, p99_ns, p999_ns, .. } = *self;
-        let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(Span::from_ns);
+        let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(short);
         (events > 0).then(|| {
             format!(
                 "delay from an event's last packet to its end: {p50} (median), {p99} (99 %), \
                  {p999} (99.9 %)"
             )
         })
+    }
+}
+
+/// Returns a time in its largest unit, to the tenth.
+fn short(ns: u64) -> String {
+    match ns as f64 {
+        ns if ns < 1e3 => format!("{ns} ns"),
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.1} ms", ns / 1e6),
+        ns => format!("{:.1} s", ns / 1e9),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The stage behind the inputs: it takes every packet of a run, in the readout's thread.
 
+use std::time::Duration;
+
 use fluxline_core::{Datagram, Moment};
 use fluxline_daq::builder::Position;
 use fluxline_daq::merge::Times;
@@ -48,6 +50,11 @@ pub trait PacketTaker: Send + 'static {
     /// Returns true when the time should be checked at once.
     fn is_due(&self, _now: Moment) -> bool {
         false
+    }
+
+    /// Returns the longest pause while no packet comes.
+    fn pause(&self) -> Duration {
+        Duration::from_millis(1)
     }
 
     /// Does what is due at `now`. `ring_percent` is the fill level of the fullest ring since the

@@ -1,5 +1,7 @@
 //! The packet taker of a readout node: packets in, records for the builders out.
 
+use std::time::Duration;
+
 use fluxline_cluster::ReadoutNode;
 use fluxline_cluster::edges::{Offered, Outlets};
 use fluxline_cluster::entry::read_record;
@@ -47,6 +49,8 @@ pub(crate) struct GraphTaker<O> {
     lost: Vec<u64>,
     board: Board,
     monitor: Monitor,
+    /// The time of the last check.
+    checked: Moment,
     published: Moment,
     began: Option<Moment>,
     /// Builders that were not there were named.
@@ -76,6 +80,7 @@ impl<O: Outlets> GraphTaker<O> {
             lost: vec![0; board.builders()],
             board,
             monitor,
+            checked: Moment::default(),
             published: Moment::default(),
             began: None,
             all_came: false,
@@ -202,7 +207,17 @@ impl<O: Outlets + 'static> PacketTaker for GraphTaker<O> {
         self.node.has_room()
     }
 
+    /// Records go to the builders at their age, whatever the period of other checks.
+    fn is_due(&self, now: Moment) -> bool {
+        now.since(self.checked) >= self.node.record_age()
+    }
+
+    fn pause(&self) -> Duration {
+        Duration::from_nanos(self.node.record_age().min(REST).as_ns())
+    }
+
     fn check_time(&mut self, now: Moment, _ring_percent: usize) {
+        self.checked = now;
         self.hand_over();
         // While packets wait in their rings for memory, the mark stays.
         if self.node.has_room() {

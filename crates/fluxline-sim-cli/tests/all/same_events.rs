@@ -261,6 +261,33 @@ fn work_takes_no_virtual_time_or_loses_events() {
     }
 }
 
+#[test]
+fn the_delay_of_events_is_not_that_of_records_and_link() {
+    fluxline_sim::register();
+    let at = folder();
+    let median_us = |record_ms: f64| {
+        let mut experiment = experiment(2_600);
+        experiment.record.enabled = false;
+        let readout = Readouts { count: 2, record_ms, ..Readouts::default() };
+        experiment.graph = Some(Nodes { readout, builder: Builders::default() });
+        let link = Some("sim:qsnet".to_owned());
+        let options = Options { folder: None, link, ..Options::default() };
+        let acquisition = fluxline_run::start_with(experiment, options).expect("it starts");
+        let report = acquisition.wait().expect("it ends");
+        let delays = report.delays.expect("they are measured");
+        assert!(delays.events >= 2_600, "{delays:?}");
+        delays.p50_ns / 1_000
+    };
+    // Half of the events end after the second in which sources may join.
+    let (fast, slow) = (median_us(0.1), median_us(5.0));
+    assert!((20..300).contains(&fast), "{fast} us");
+    assert!((2_000..8_000).contains(&slow), "{slow} us");
+
+    let captures = crate::same_recorded::experiment(50, at.path());
+    let report = run(&captures, None, (1, 1), &at.path().join("alone"));
+    assert_eq!(report.delays, None, "captures have times of another day");
+}
+
 /// Returns the bytes of the files of a run that a seed decides.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<(PathBuf, Vec<u8>)> = std::fs::read_dir(folder)
