@@ -213,6 +213,14 @@ pub trait Interconnect {
         "an entry of the network"
     }
 
+    /// Returns the time in which a node sends a frame of `bytes`: a card that reads the frame while
+    /// it leaves may start it so long before all of it is there. Zero: the network takes whole
+    /// frames.
+    fn sending_time(&self, bytes: u32) -> Duration {
+        let _ = bytes;
+        Duration::ZERO
+    }
+
     /// Returns true if a node takes one more message of an open loop; otherwise its source drops
     /// the message. A network whose [`Interconnect::send`] reports full queues has no limit here.
     fn accepts(&self, node: u32) -> bool {

@@ -17,6 +17,9 @@ pub enum Action {
         offset: u64,
         /// The bytes.
         data: Vec<u8>,
+        /// A message that the peer's driver gets when they are in place; only for adapters that
+        /// [keep the order of jobs](Adapter::keeps_order).
+        word: Option<Vec<u8>>,
     },
     /// Reads bytes, at least one.
     Read {
@@ -186,6 +189,12 @@ pub trait Adapter {
     /// only if their nodes can start again.
     fn forget(&mut self, peer: u32) {
         let _ = peer;
+    }
+
+    /// Returns true if jobs to one peer are done in the order in which they were submitted, also
+    /// while several are under way.
+    fn keeps_order(&self) -> bool {
+        false
     }
 
     /// Stops: the node crashed. Nothing more leaves it, and nothing is answered.

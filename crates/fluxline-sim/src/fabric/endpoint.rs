@@ -30,7 +30,7 @@ pub enum Phase {
     Over,
 }
 
-/// An end. What is done is done in the order of posting, one piece of work after the other.
+/// An end. What is done is done in the order of posting.
 #[derive(Debug)]
 pub struct Endpoint {
     /// The phase.
@@ -43,8 +43,8 @@ pub struct Endpoint {
     pub reliability: Reliability,
     /// Work that has not begun.
     pub queue: VecDeque<Queued>,
-    /// Work under way.
-    pub running: Option<Box<Running>>,
+    /// Work under way, in the order of posting.
+    pub running: VecDeque<Running>,
     /// Own buffers for messages, of which the peer knows.
     pub receives: VecDeque<Receive>,
     /// The peer's buffers for messages.
@@ -299,7 +299,7 @@ impl Endpoint {
             other,
             reliability,
             queue: VecDeque::new(),
-            running: None,
+            running: VecDeque::new(),
             receives: VecDeque::new(),
             buffers: VecDeque::new(),
             granted: Vec::new(),
@@ -322,6 +322,6 @@ impl Endpoint {
     /// Returns true if another piece of work is taken.
     #[must_use]
     pub fn has_space(&self) -> bool {
-        self.queue.len() + usize::from(self.running.is_some()) < QUEUE_MAX as usize
+        self.queue.len() + self.running.len() < QUEUE_MAX as usize
     }
 }

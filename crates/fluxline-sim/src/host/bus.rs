@@ -83,17 +83,8 @@ impl SharedBus {
         SharedBus(Arc::new(Mutex::new(Bus::new(config))))
     }
 
-    /// Carries `bytes` from the card into memory; returns the end.
-    pub fn write(&self, now: Instant, bytes: u32) -> Instant {
-        self.bus().write(now, bytes)
-    }
-
-    /// Carries `bytes` from memory to the card; returns the end.
-    pub fn read(&self, now: Instant, bytes: u32) -> Instant {
-        self.bus().read(now, bytes)
-    }
-
-    fn bus(&self) -> MutexGuard<'_, Bus> {
+    /// Returns the bus, for one use.
+    pub fn bus(&self) -> MutexGuard<'_, Bus> {
         // Plain numbers: a panic elsewhere leaves them valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -24,6 +24,7 @@ pub mod config;
 mod cpu;
 mod dma;
 mod gathering;
+mod messages;
 mod passage;
 pub mod preset;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use calls::{
 };
 pub use chipset::{CHIPSETS, Chipset};
 pub use config::Config;
+pub use messages::{Departure, MessageDma, Outgoing};
 
 /// An entry of a host on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

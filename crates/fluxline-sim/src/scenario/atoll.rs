@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::network::{Kind, NetworkPart};
 use super::url_parts::{Keys, OpenError, UrlFaults, keys_behind};
 use crate::fabric::courier::Times;
-use crate::host::preset;
+use crate::host::{MessageDma, preset};
 use crate::net::atoll::adapter::cluster::ClusterConfig;
 use crate::net::atoll::adapter::host;
 use crate::net::atoll::adapter::shared::PROCESSES_MAX;
@@ -253,10 +253,11 @@ impl Described {
     }
 }
 
-/// Returns the times of a host. Assumed, except those of [`host::Times::pc`].
+/// Returns the times of the host that the published figures are compared with, on another bus.
+/// Those of requests and answers are assumed.
 fn times(bus: crate::host::config::Bus) -> Times {
-    let call = host::Times::pc().call;
-    Times { call, poll_notice: call, bus: Some(bus), ..Times::default() }
+    let host::Times { call, dma, .. } = host::Times::pc();
+    Times { call, dma: Some(MessageDma { bus, ..dma }), ..Times::default() }
 }
 
 /// Reads the key of the manager. It computes the routes that the URL names, or safe ones.

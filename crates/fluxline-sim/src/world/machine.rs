@@ -87,7 +87,7 @@ impl<A: Platform> Machine<A> {
             is_alive: true,
             starts,
             through_windows: Arc::default(),
-            driver: Driver::new(adapter.poll_notice()),
+            driver: Driver::new(adapter.poll_notice(), adapter.keeps_order()),
             adapter,
             memory: NodeMemory::default(),
             is_probing: false,

@@ -16,6 +16,7 @@ mod graph;
 mod group;
 mod losses;
 mod myrinet;
+mod one_model;
 mod sci_fairness;
 mod sci_ring;
 mod shares;

@@ -35,6 +35,8 @@ pub struct Driver {
     inbox: VecDeque<(Instant, Completion)>,
     now: Instant,
     poll_notice: Duration,
+    /// True if jobs to one peer are done in order, so that puts need not wait for each other.
+    keeps_order: bool,
     jobs: InOrder<u64, Purpose>,
     next_job: u64,
     gone: BTreeSet<u32>,
@@ -58,9 +60,9 @@ enum Purpose {
 }
 
 impl Driver {
-    /// Makes a driver without connections.
+    /// Makes a driver without connections, of an adapter that keeps the order of jobs or not.
     #[must_use]
-    pub fn new(poll_notice: Duration) -> Driver {
+    pub fn new(poll_notice: Duration, keeps_order: bool) -> Driver {
         Driver {
             endpoints: Vec::new(),
             open: 0,
@@ -68,6 +70,7 @@ impl Driver {
             inbox: VecDeque::new(),
             now: Instant::START,
             poll_notice,
+            keeps_order,
             jobs: InOrder::default(),
             next_job: 1,
             gone: BTreeSet::new(),
@@ -282,8 +285,8 @@ impl Driver {
         }
         (end.phase, end.waits_since) = (Phase::Over, None);
         self.open -= 1;
-        let running = end.running.take().filter(|running| !running.reported);
-        let queued = running.map(|of| of.queued).into_iter().chain(end.queue.drain(..));
+        let running = end.running.drain(..).filter(|running| !running.reported);
+        let queued = running.map(|of| of.queued).chain(end.queue.drain(..));
         let mut flushed: Vec<(u64, Operation)> =
             queued.map(|of| (of.tag, of.operation())).collect();
         flushed.extend(end.receives.iter().map(|of| (of.tag, Operation::Receive)));

@@ -1,7 +1,9 @@
-//! Execution of posted work: one piece after the other, each begun when the one before is placed.
+//! Execution of posted work, in the order of posting.
 //!
 //! SCI keeps no order between packets, so order is made here, as programs over SISCI make it: all
 //! stores are answered before the next piece, or the flag that says they are there, is written.
+//! Where the adapter keeps the order of jobs, puts follow each other at once, and a put takes its
+//! notification along. All other work begins when everything before it is placed.
 
 use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
 
@@ -9,7 +11,7 @@ use super::{Driver, Purpose, Then};
 use crate::Duration;
 use crate::fabric::adapter::{Action, Failure, Hands, Repeat};
 use crate::fabric::address::AddressRange;
-use crate::fabric::endpoint::{Act, Queued, Running};
+use crate::fabric::endpoint::{Act, Endpoint, Queued, Running};
 use crate::fabric::message::Message;
 use crate::host;
 
@@ -36,11 +38,19 @@ enum Started {
     Waits,
 }
 
+/// Returns true if a piece of work can begin: all before it is placed, or it is a put behind puts
+/// whose order the adapter keeps.
+fn can_begin(end: &Endpoint, queued: &Queued, keeps_order: bool) -> bool {
+    let is_put = |act: &Act| matches!(act, Act::Put { from, .. } if from.bytes() > 0);
+    let follows = || end.running.iter().all(|running| is_put(&running.queued.act));
+    end.running.is_empty() || keeps_order && is_put(&queued.act) && follows()
+}
+
 impl Driver {
     /// Begins new work at once if nothing is before it: then the queue needs no memory.
     pub fn take(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: Queued) {
         let end = &mut self.endpoints[endpoint.0 as usize];
-        if end.running.is_some() || !end.queue.is_empty() {
+        if !end.queue.is_empty() || !can_begin(end, &queued, self.keeps_order) {
             end.queue.push_back(queued);
             return;
         }
@@ -52,11 +62,12 @@ impl Driver {
     /// Begins what can begin.
     pub fn advance(&mut self, hands: &mut dyn Hands, endpoint: EndpointId) {
         loop {
+            let keeps_order = self.keeps_order;
             let Some(end) = self.open(endpoint) else { return };
-            if end.running.is_some() {
-                return;
-            }
             let Some(queued) = end.queue.pop_front() else { return };
+            if !can_begin(end, &queued, keeps_order) {
+                return end.queue.push_front(queued);
+            }
             if self.start(hands, endpoint, queued) == Started::Waits {
                 return;
             }
@@ -68,7 +79,7 @@ impl Driver {
         match self.begin(hands, endpoint, &queued) {
             Begun::Under(job) => {
                 let end = &mut self.endpoints[endpoint.0 as usize];
-                end.running = Some(Box::new(Running { queued, job, reported: false }));
+                end.running.push_back(Running { queued, job, reported: false });
             }
             Begun::Ended(result) => self.complete_or_keep(endpoint, &queued, result, false),
             Begun::Waits => {
@@ -86,7 +97,7 @@ impl Driver {
 
     fn begin(&mut self, hands: &mut dyn Hands, endpoint: EndpointId, queued: &Queued) -> Begun {
         let end = &mut self.endpoints[endpoint.0 as usize];
-        let peer = end.peer;
+        let (peer, other) = (end.peer, end.other);
         let action = match &queued.act {
             Act::Flush => return Begun::Ended(end.failed.take().map_or(Ok(0), Err)),
             Act::Send { .. } => return self.begin_message(hands, endpoint, queued),
@@ -96,7 +107,12 @@ impl Driver {
                     self.notify(hands, endpoint, *to, *notify);
                     return Begun::Ended(Ok(0));
                 }
-                Ok(data) => Action::Write { offset: to.offset, data },
+                Ok(data) => {
+                    let notify = notify.filter(|_| self.keeps_order);
+                    let place = *to;
+                    let word = |value| Message::Notify { endpoint: other, place, value }.write();
+                    Action::Write { offset: to.offset, data, word: notify.map(word) }
+                }
             },
             Act::Get { from, .. } if from.bytes == 0 => return Begun::Ended(Ok(0)),
             Act::Get { from, .. } => Action::Read { offset: from.offset, bytes: from.bytes },
@@ -135,10 +151,34 @@ impl Driver {
                 Begun::Under(0)
             }
             Ok(data) => {
-                let (peer, action) = (end.peer, Action::Write { offset: buffer.offset, data });
+                let (peer, of, bytes) = (end.peer, from.bytes(), data.len() as u64);
+                let filled = Message::Filled { endpoint: end.other, bytes, of, withdrawn: false };
+                // A message that may be lost without a trace is not announced by itself.
+                let is_announced = self.keeps_order && repeat == Repeat::Yes;
+                let word = is_announced.then(|| filled.write());
+                let action = Action::Write { offset: buffer.offset, data, word };
                 Begun::Under(self.submit(hands, Purpose::Work(endpoint), peer, action, repeat))
             }
         }
+    }
+
+    /// Ends a message whose bytes are in its buffer, with the word for the peer's driver, or have
+    /// failed, or whose driver is still to be notified.
+    fn send_ended(
+        &mut self,
+        hands: &mut dyn Hands,
+        endpoint: EndpointId,
+        of: u64,
+        result: Result<(), Failure>,
+    ) {
+        let is_announced = self.keeps_order && self.repeat(endpoint) == Repeat::Yes;
+        if !is_announced || result.is_err() {
+            return self.message_written(hands, endpoint, of, result);
+        }
+        let buffer = self.endpoints[endpoint.0 as usize].buffers.pop_front();
+        let is_whole = buffer.is_some_and(|buffer| of <= buffer.bytes);
+        let ended = if is_whole { Ok(0) } else { Err(Status::TooLong) };
+        self.end_running(hands, endpoint, ended);
     }
 
     /// Ends a message whose bytes are in its buffer, or have failed: notifies the peer's driver,
@@ -197,7 +237,7 @@ impl Driver {
         let Some(&Purpose::Work(endpoint)) = self.jobs.get(job) else { return };
         let Some(end) = self.open(endpoint) else { return };
         let reliable = end.reliability == Reliability::Reliable;
-        let Some(running) = end.running.as_mut().filter(|of| of.job == job) else { return };
+        let Some(running) = end.running.iter_mut().find(|of| of.job == job) else { return };
         let is_put = matches!(running.queued.act, Act::Put { .. });
         if !(reliable && is_put && running.queued.level == Some(Level::Copied)) {
             return;
@@ -215,9 +255,11 @@ impl Driver {
         job: u64,
         result: Result<Vec<u8>, Failure>,
     ) {
+        let keeps_order = self.keeps_order;
         let Some(end) = self.open(endpoint) else { return };
         let reliable = end.reliability == Reliability::Reliable;
-        let Some(running) = end.running.as_ref().filter(|of| of.job == job) else { return };
+        // Jobs of one end are over in order.
+        let Some(running) = end.running.front().filter(|of| of.job == job) else { return };
         if reliable && result == Err(Failure::Lost) {
             return; // the peer is about to be given up, and this work flushed
         }
@@ -229,10 +271,10 @@ impl Driver {
         let ended = match &running.queued.act {
             Act::Send { from } => {
                 let of = from.bytes();
-                return self.message_written(hands, endpoint, of, result.map(|_| ()));
+                return self.send_ended(hands, endpoint, of, result.map(|_| ()));
             }
             Act::Put { to, notify, .. } => {
-                let (to, notify) = (*to, *notify);
+                let (to, notify) = (*to, notify.filter(|_| !keeps_order));
                 if result.is_ok() {
                     self.notify(hands, endpoint, to, notify);
                 }
@@ -263,7 +305,7 @@ impl Driver {
         result: Result<u64, Status>,
     ) {
         let Some(end) = self.open(endpoint) else { return };
-        let Some(running) = end.running.take() else { return };
+        let Some(running) = end.running.pop_front() else { return };
         self.progress += 1;
         self.complete_or_keep(endpoint, &running.queued, result, running.reported);
         self.advance(hands, endpoint);

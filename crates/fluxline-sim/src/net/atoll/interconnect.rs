@@ -3,13 +3,13 @@
 use super::deadlock::Held;
 use super::tap::Tap;
 use super::{Cargo, Entry, Network};
-use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{
     Circle, Class, Ends, Interconnect, LinkUse, Refused, Report, SendId,
 };
+use crate::{Duration, Instant};
 
 /// Frames are messages. A send is done when its last symbol is at the target.
 impl<C: Cargo, const LINKS: u32, const PORTS: u32> Interconnect for Network<C, LINKS, PORTS> {
@@ -27,6 +27,10 @@ impl<C: Cargo, const LINKS: u32, const PORTS: u32> Interconnect for Network<C, L
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
         self.queue(node, frame, agenda)
+    }
+
+    fn sending_time(&self, bytes: u32) -> Duration {
+        self.zero_load(0, bytes)
     }
 
     fn handle(&mut self, _: Entry, agenda: &mut impl Schedule<Entry>) {

@@ -26,13 +26,7 @@ pub const CALL_GM: Duration = Duration::from_ns(250);
 /// lost packets, so the adapter is patient.
 #[must_use]
 pub fn times(call: Duration) -> Times {
-    Times {
-        call,
-        poll_notice: call,
-        answer: Duration::from_us(20_000),
-        bus: None,
-        ..Times::default()
-    }
+    Times { call, answer: Duration::from_us(20_000), dma: None, ..Times::default() }
 }
 
 impl ClusterConfig {

@@ -22,7 +22,7 @@ pub(super) fn run(_: &Facts) -> Result<Run, BadStand> {
 
 fn numbers() -> Result<Vec<Number>, BadStand> {
     let wiring = model::sixteen()?;
-    let bus = Times::pc().bus;
+    let bus = Times::pc().dma.bus;
     let rate = |processes, bus, bytes| Senders { processes, bus, bytes }.rate();
     let one = rate(1, bus, 1 << 16)?;
     let pci = model::pci_64_66(model::PCI_BURST_BYTES);
@@ -43,7 +43,7 @@ fn numbers() -> Result<Vec<Number>, BadStand> {
 /// Returns the value of a parameter.
 pub(super) fn value(_: &str, name: &str) -> Option<String> {
     let (config, times) = (model::pair(TABLE_MHZ).ok()?, Times::pc());
-    let bus = times.bus;
+    let bus = times.dma.bus;
     let bytes = |bytes: u32| format!("{bytes} B");
     let clocks = |clocks: u32| format!("{clocks} clocks");
     let burst = |bytes: u32, clocks: u32| format!("{bytes} B with {clocks} clocks more");
@@ -62,12 +62,12 @@ pub(super) fn value(_: &str, name: &str) -> Option<String> {
         "acknowledgement" => clocks(config.ack_clocks),
         "stop and go" => clocks(config.stop_clocks),
         "a call, at each end" => time(times.call),
-        "first part that the chip reads" => bytes(times.first_bytes),
+        "first part that the chip reads" => bytes(times.dma.first_bytes),
         "bus" => format!("PCI-X, {} MHz", bus.clock.hertz() / 1_000_000),
         "bursts out of memory" => burst(bus.read_burst_bytes, bus.read_clocks),
         "bursts into memory" => burst(bus.write_burst_bytes, bus.write_clocks),
-        "descriptor" => bytes(times.descriptor_bytes),
-        "status" => bytes(times.status_bytes),
+        "descriptor" => bytes(times.dma.descriptor_bytes),
+        "status" => bytes(times.dma.status_bytes),
         "burst of stores by PIO" => bytes(times.store_bytes),
         _ => return None,
     })

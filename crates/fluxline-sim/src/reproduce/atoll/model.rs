@@ -61,7 +61,8 @@ pub struct Senders {
 impl Senders {
     /// Returns the rate of all processes together \[MB/s\].
     pub fn rate(self) -> Result<f64, BadStand> {
-        let times = Times { bus: self.bus, ..Times::pc() };
+        let mut times = Times::pc();
+        times.dma.bus = self.bus;
         let mut hosts = Hosts::new(config(Wiring::full(5)?, CHIP_MHZ), times)?;
         let mut agenda = Agenda::default();
         let count = (40 << 16) / self.bytes.min(1 << 16);
@@ -127,26 +128,27 @@ pub struct Part {
 pub fn parts(megahertz: u64, bytes: u32) -> Result<[Part; 8], BadStand> {
     let config = pair(megahertz)?;
     let times = Times::pc();
+    let dma = times.dma;
     let host = |name, time| Part { name, time, is_of_chip: false };
     let chip = |name, time| Part { name, time, is_of_chip: true };
     let bus =
-        |work: &dyn Fn(&mut Bus) -> Instant| work(&mut Bus::new(times.bus)).since(Instant::START);
+        |work: &dyn Fn(&mut Bus) -> Instant| work(&mut Bus::new(dma.bus)).since(Instant::START);
     let start = Instant::START;
-    let first = bytes.min(times.first_bytes);
-    let burst = bytes.min(times.bus.write_burst_bytes);
+    let first = bytes.min(dma.first_bytes);
+    let burst = bytes.min(dma.bus.write_burst_bytes);
     let network = Network::<Parcel>::new(config.clone())?;
     let wires = config.clock.span(2 * u64::from(config.hop_clocks) + config.cable_clocks());
     let symbols = network.zero_load(1, bytes).as_ps() - wires.as_ps();
     Ok([
         host("the sender's call", times.call),
         host("the doorbell", bus(&|bus| bus.store(start, 8, Duration::ZERO))),
-        host("the descriptor", bus(&|bus| bus.read(start, times.descriptor_bytes))),
+        host("the descriptor", bus(&|bus| bus.read(start, dma.descriptor_bytes))),
         host("the first part of the data", bus(&|bus| bus.read(start, first))),
         chip("two chips and the cable", wires),
         chip("the symbols of the message", Duration::from_ps(symbols)),
         host("the last burst and the status into memory", {
             let data = bus(&|bus| bus.write(start, burst));
-            data + bus(&|bus| bus.write(start, times.status_bytes))
+            data + bus(&|bus| bus.write(start, dma.status_bytes))
         }),
         host("the receiver's call", times.call),
     ])

@@ -32,7 +32,7 @@ pub fn hosts_of_atoll() -> Config {
 
 /// Returns the same in the slot of ATOLL's card.
 pub fn slot_of_atoll() -> Config {
-    Config { bus: Times::pc().bus, ..d_card() }
+    Config { bus: Times::pc().dma.bus, ..d_card() }
 }
 
 /// Returns the hosts of Turner and Chen: an old card in a slot of PCI 32/33.

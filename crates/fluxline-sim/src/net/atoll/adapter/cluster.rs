@@ -50,7 +50,7 @@ impl ClusterConfig {
         Courier<W>: Platform<Wire = W>,
     {
         let nodes = self.network.wiring.nodes();
-        let bus = || self.times.bus.map(SharedBus::new);
+        let bus = || self.times.dma.map(|dma| SharedBus::new(dma.bus));
         let buses: Vec<Option<SharedBus>> = (0..nodes).map(|_| bus()).collect();
         let card = |process: u32| {
             let bus = buses[(process / self.processes) as usize].clone();

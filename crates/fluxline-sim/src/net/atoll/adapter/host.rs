@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use super::super::{Config, ConfigError, Entry, Network, Parcel};
 use crate::core::interconnect::{Class, Interconnect, Refusal, Report};
-use crate::host::{Bus, config, preset};
+use crate::host::{Bus, Departure, MessageDma, Outgoing, preset};
 use crate::{Agenda, Duration, Instant, Model};
 
 /// The transfer between memory and chip.
@@ -24,18 +24,12 @@ pub enum Mode {
 /// The times of a host; none depends on the clock of the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The bus.
-    pub bus: config::Bus,
+    /// The bus, and the chip's use of it.
+    pub dma: MessageDma,
     /// Processor time of a call that sends, and of one that receives.
     pub call: Duration,
-    /// A descriptor of a message \[bytes\].
-    pub descriptor_bytes: u32,
-    /// The first part of a message that the chip reads before the message starts \[bytes\].
-    pub first_bytes: u32,
     /// The longest burst of stores with write combining \[bytes\].
     pub store_bytes: u32,
-    /// The status that the chip copies into memory \[bytes\].
-    pub status_bytes: u32,
 }
 
 impl Times {
@@ -44,12 +38,14 @@ impl Times {
     #[must_use]
     pub fn pc() -> Times {
         Times {
-            bus: preset::pci_x_100(),
+            dma: MessageDma {
+                bus: preset::pci_x_100(),
+                descriptor_bytes: 32, // assumed: four words
+                first_bytes: 256,     // assumed: a buffer of four packets
+                status_bytes: 64,     // assumed: a cache line
+            },
             call: Duration::from_ns(1_464), // calibrated
-            descriptor_bytes: 32,           // assumed: four words
-            first_bytes: 256,               // assumed: a buffer of four packets
             store_bytes: 64,                // background: write combining of a Xeon
-            status_bytes: 64,               // assumed: a cache line
         }
     }
 }
@@ -136,7 +132,7 @@ impl Hosts {
     /// Those of the network.
     pub fn new(config: Config, times: Times) -> Result<Hosts, ConfigError> {
         let network = Network::new(config)?;
-        let node = |_| Node { bus: Bus::new(times.bus), free: [Instant::START; 4] };
+        let node = |_| Node { bus: Bus::new(times.dma.bus), free: [Instant::START; 4] };
         let nodes = (0..network.nodes()).map(node).collect();
         let (transfers, waiting, finished) = (Vec::new(), VecDeque::new(), VecDeque::new());
         Ok(Hosts { times, network, nodes, transfers, waiting, finished, lost: 0 })
@@ -182,36 +178,30 @@ impl Hosts {
 
     /// Carries a message to the chip; returns the time at which its network port can start.
     fn fetch(&mut self, transfer: &Transfer, now: Instant) -> Instant {
-        let Times { call, bus: times, first_bytes, store_bytes, .. } = self.times;
+        let Times { call, dma, store_bytes } = self.times;
+        // The link sends the message in this time; all of it is there before its end.
+        let sending = self.network.sending_time(transfer.bytes);
+        let message = Outgoing { bytes: transfer.bytes, sending };
         let node = &mut self.nodes[transfer.from as usize];
         let free = &mut node.free[usize::from(transfer.port)];
         let begin = now.max(*free) + call;
-        let bytes = transfer.bytes.max(1);
-        let (first, last) = match transfer.mode {
+        match transfer.mode {
             Mode::Pio => {
+                let bytes = transfer.bytes.max(1);
                 let (mut first, mut last) = (None, begin);
                 for done in (0..bytes).step_by(store_bytes as usize) {
                     last = node.bus.store(last, (bytes - done).min(store_bytes), Duration::ZERO);
                     first = first.or(Some(last));
                 }
                 *free = last;
-                (first.unwrap_or(last), last)
+                first.unwrap_or(last).max(message.start_before(last))
             }
             Mode::Dma => {
-                *free = node.bus.store(begin, 8, Duration::ZERO);
-                let known = node.bus.read(*free, self.times.descriptor_bytes);
-                let busy = node.bus.busy();
-                let last = node.bus.read(known, bytes);
-                let took = node.bus.busy() - busy;
-                let first_clocks =
-                    times.read_clocks + bytes.min(first_bytes).div_ceil(times.width_bytes);
-                let rest = took - node.bus.clocks(u64::from(first_clocks)).min(took);
-                (Instant::from_ps(last.as_ps() - rest.as_ps()), last)
+                let Departure { rung, start } = dma.fetch(&mut node.bus, begin, message);
+                *free = rung;
+                start
             }
-        };
-        // The link sends the message in this time; all of it is there before its end.
-        let sending = self.network.zero_load(0, transfer.bytes);
-        first.max(Instant::from_ps(last.as_ps().saturating_sub(sending.as_ps())))
+        }
     }
 
     /// Hands a message to its network port.
@@ -230,16 +220,14 @@ impl Hosts {
         let transfer = self.transfers[number as usize];
         let times = self.times;
         let Node { bus, free } = &mut self.nodes[node as usize];
-        let bytes = transfer.bytes.max(1);
-        let there = match transfer.mode {
+        let seen = match transfer.mode {
             Mode::Pio => {
-                let width = times.bus.width_bytes;
-                bus.load(now, bytes.div_ceil(width), width)
+                let width = times.dma.bus.width_bytes;
+                let there = bus.load(now, transfer.bytes.max(1).div_ceil(width), width);
+                bus.write(there, times.dma.status_bytes)
             }
-            // Earlier bursts were written while the message came.
-            Mode::Dma => bus.write(now, bytes.min(times.bus.write_burst_bytes)),
+            Mode::Dma => times.dma.land(bus, now, transfer.bytes),
         };
-        let seen = bus.write(there, times.status_bytes);
         let free = &mut free[usize::from(transfer.port)];
         *free = seen.max(*free) + times.call;
         self.finished.push_back(Finished { number, at: *free });

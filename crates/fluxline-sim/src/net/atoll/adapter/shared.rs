@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::{Cargo, ConfigError};
-use crate::Instant;
 use crate::core::agenda::Schedule;
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
@@ -11,6 +10,7 @@ use crate::core::interconnect::{
     Circle, Class, Counter, Interconnect, LinkUse, Refused, Report, SendId,
 };
 use crate::fabric::courier::Frame;
+use crate::{Duration, Instant};
 
 /// The most processes of a node: one for each host port.
 pub const PROCESSES_MAX: u32 = 4;
@@ -144,6 +144,10 @@ impl<N: Interconnect<Frame = Addressed>> Interconnect for Shared<N> {
         let send = sent.map_err(|back| Refused { frame: back.frame.frame, why: back.why })?;
         self.senders.insert(send, process);
         Ok(send)
+    }
+
+    fn sending_time(&self, bytes: u32) -> Duration {
+        self.network.sending_time(bytes)
     }
 
     fn handle(&mut self, entry: N::Entry, agenda: &mut impl Schedule<N::Entry>) {

@@ -2,13 +2,13 @@
 
 use super::entry::Task;
 use super::{Cargo, Entry, Managed};
-use crate::Instant;
 use crate::core::agenda::{Part, Schedule};
 use crate::core::dump::Dump;
 use crate::core::fault::FaultKind;
 use crate::core::interconnect::{
     Circle, Class, Counter, Interconnect, LinkUse, Refused, Report, SendId,
 };
+use crate::{Duration, Instant};
 
 /// Frames are messages. A send is done when its receiver has acknowledged it.
 impl<C: Cargo + Clone> Interconnect for Managed<C> {
@@ -21,7 +21,7 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
 
     fn begin(&mut self, agenda: &mut impl Schedule<Entry>) {
         let node = self.settings.manager;
-        agenda.schedule_after(crate::Duration::ZERO, Entry::Node { node, task: Task::Begin });
+        agenda.schedule_after(Duration::ZERO, Entry::Node { node, task: Task::Begin });
     }
 
     fn send(
@@ -31,6 +31,10 @@ impl<C: Cargo + Clone> Interconnect for Managed<C> {
         agenda: &mut impl Schedule<Entry>,
     ) -> Result<SendId, Refused<C>> {
         self.take_message(node, frame, agenda)
+    }
+
+    fn sending_time(&self, bytes: u32) -> Duration {
+        self.network.sending_time(bytes)
     }
 
     fn handle(&mut self, entry: Entry, agenda: &mut impl Schedule<Entry>) {

@@ -407,7 +407,7 @@ impl<W: Interconnect<Frame = Packet>> Adapter for Card<W> {
                 outbox.add(Letter { job: number, message });
                 return self.write_mail(to, agenda);
             }
-            Action::Write { offset, data } => (offset, mover::Action::Write(data)),
+            Action::Write { offset, data, word: _ } => (offset, mover::Action::Write(data)),
             Action::Read { offset, bytes } => (offset, mover::Action::Read(bytes)),
             Action::FetchAdd { offset, add } => (offset, mover::Action::FetchAdd(add)),
             Action::CompareSwap { offset, expected, desired } => {

@@ -1,0 +1,140 @@
+//! The requests to one peer: in order, several under way, repeated from the oldest one.
+
+use std::collections::VecDeque;
+
+use super::frame::Body;
+use crate::Instant;
+use crate::fabric::adapter::Repeat;
+
+/// Requests to a peer that are under way. A choice: as many as an endpoint's queue.
+pub(super) const REQUESTS_MAX: usize = 64;
+/// Bytes under way to a peer, from which on no more is sent. A choice: four long messages.
+const BYTES_MAX: u64 = 256 << 10;
+/// Requests, and bytes, after which an answer is wanted although more follows. A choice: a quarter
+/// and a half of those under way, so that their answer comes before the others have left.
+const ASK_REQUESTS: usize = REQUESTS_MAX / 4;
+const ASK_BYTES: u64 = BYTES_MAX / 2;
+
+/// A request that waits for its turn, or for its answer; a ping has no job.
+#[derive(Debug)]
+pub(super) struct Errand {
+    pub job: Option<u64>,
+    pub body: Body,
+    pub repeat: Repeat,
+}
+
+/// The requests to one peer.
+#[derive(Debug)]
+pub(super) struct Line {
+    errands: VecDeque<Errand>,
+    /// The number of the first one; the others follow.
+    oldest: u64,
+    /// The first ones are under way.
+    sent: usize,
+    /// Requests that left since an answer was wanted.
+    unasked: usize,
+    unasked_bytes: u64,
+    /// True: the next request wants an answer.
+    pub must_ask: bool,
+    /// The time of the last answer, or of the first departure.
+    pub progress: Instant,
+    /// From then on, an answer is overdue.
+    pub deadline: Instant,
+    /// True if a timer is running.
+    pub is_timed: bool,
+}
+
+impl Line {
+    pub(super) fn new(first: u64) -> Line {
+        Line {
+            errands: VecDeque::new(),
+            oldest: first,
+            sent: 0,
+            unasked: 0,
+            unasked_bytes: 0,
+            must_ask: false,
+            progress: Instant::START,
+            deadline: Instant::START,
+            is_timed: false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.errands.len()
+    }
+
+    pub(super) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.sent > 0
+    }
+
+    pub(super) fn add(&mut self, errand: Errand) {
+        self.errands.push_back(errand);
+    }
+
+    /// Returns the bytes under way, in the direction in which they are more.
+    pub(super) fn bytes_under_way(&self) -> u64 {
+        self.errands.iter().take(self.sent).map(|errand| errand.body.bytes_both_ways()).sum()
+    }
+
+    /// Returns the next request that can be sent, with its number, and counts it as sent.
+    pub(super) fn next(&mut self, now: Instant) -> Option<(u64, Body)> {
+        let errand = self.errands.get(self.sent)?;
+        if self.sent == 0 {
+            self.progress = now;
+        } else {
+            let is_alone = errand.body.brings_back() || self.errands[0].body.brings_back();
+            let is_full = self.sent >= REQUESTS_MAX || self.bytes_under_way() >= BYTES_MAX;
+            if is_alone || is_full {
+                return None;
+            }
+        }
+        let number = self.oldest + self.sent as u64;
+        self.sent += 1;
+        Some((number, errand.body.clone()))
+    }
+
+    /// Returns true if a request that leaves now wants an answer: nothing follows it, or much has
+    /// left since the last one.
+    pub(super) fn asks(&mut self, request: u64, bytes: u64) -> bool {
+        self.unasked += 1;
+        self.unasked_bytes += bytes;
+        let is_last = request + 1 >= self.oldest + self.errands.len() as u64;
+        let is_much = self.unasked >= ASK_REQUESTS || self.unasked_bytes >= ASK_BYTES;
+        let is_alone = self.errands.front().is_some_and(|errand| errand.body.brings_back());
+        let asks = is_last || is_much || is_alone || self.must_ask;
+        if asks {
+            (self.unasked, self.unasked_bytes, self.must_ask) = (0, 0, false);
+        }
+        asks
+    }
+
+    /// Takes out the oldest request if it is done, as `done` says.
+    pub(super) fn take_done(&mut self, done: u64) -> Option<Errand> {
+        if self.oldest > done { None } else { self.take() }
+    }
+
+    /// Takes out the oldest request.
+    pub(super) fn take(&mut self) -> Option<Errand> {
+        let errand = self.errands.pop_front()?;
+        self.oldest += 1;
+        self.sent = self.sent.saturating_sub(1);
+        Some(errand)
+    }
+
+    /// Takes out the oldest request if it is under way and is not repeated.
+    pub(super) fn take_unrepeated(&mut self) -> Option<Errand> {
+        let is_lost = self.sent > 0 && self.errands.front()?.repeat == Repeat::No;
+        if is_lost { self.take() } else { None }
+    }
+
+    /// Begins again with the oldest request alone: its answer says which others are done.
+    pub(super) fn go_back(&mut self) -> Option<(u64, Body)> {
+        let errand = self.errands.front()?;
+        (self.sent, self.must_ask) = (1, true);
+        Some((self.oldest, errand.body.clone()))
+    }
+}
