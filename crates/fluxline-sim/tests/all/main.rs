@@ -8,6 +8,8 @@ mod cluster_noise;
 mod cluster_push;
 mod cluster_world;
 mod confidence;
+mod courier_noise;
+mod crowd;
 mod dumps;
 mod ethernet;
 mod events;

@@ -22,11 +22,15 @@ impl<W> Courier<W> {
         }
         self.inbound.entry(source).or_default().learn(frame.oldest);
         self.end_done(&mut frame, agenda);
-        let is_request = matches!(frame.body, Body::Ask(_) | Body::Ping);
-        if !is_request {
-            return;
-        }
         let inbound = self.inbound.entry(source).or_default();
+        match frame.body {
+            Body::Ask(_) | Body::Ping => {}
+            Body::Inquiry => {
+                inbound.heard = frame.inquiry;
+                return self.answer(source, agenda);
+            }
+            Body::Answer(_) | Body::Load(_) => return,
+        }
         let wants_answer = match inbound.turn(frame.request) {
             Turn::Past => {
                 self.counts.responder.locks_again += 1;
@@ -87,9 +91,11 @@ impl<W> Courier<W> {
     }
 
     fn answer(&mut self, peer: u32, agenda: &mut impl Schedule<Step>) {
-        let (done, kept) = self.inbound.entry(peer).or_default().answer();
+        let inbound = self.inbound.entry(peer).or_default();
+        let heard = inbound.heard;
+        let (done, kept) = inbound.answer();
         let frame = Frame::new(self.number, peer, 0, Body::Answer(kept));
-        self.send(Frame { done, ..frame }, agenda);
+        self.send(Frame { done, heard, ..frame }, agenda);
     }
 
     /// Does a request of another node on memory.

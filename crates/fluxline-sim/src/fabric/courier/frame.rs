@@ -3,8 +3,8 @@
 use crate::fabric::adapter::Action;
 use crate::host::Status;
 
-/// Bytes of a frame besides its data: kind, three numbers, address. A choice.
-const HEADER_BYTES: u64 = 24;
+/// Bytes of a frame besides its data: kind, three numbers of 16 bits and two of 8, address. A choice.
+const HEADER_BYTES: u64 = 16;
 
 /// A frame of couriers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +13,16 @@ pub struct Frame {
     pub source: u32,
     /// The receiver.
     pub target: u32,
-    /// The number of the request; an answer has none.
+    /// The number of the request; an inquiry or an answer has none.
     pub request: u64,
     /// The number of the sender's oldest request to the receiver that is not over.
     pub oldest: u64,
     /// The requests of the receiver up to this number are done.
     pub done: u64,
+    /// The number of the sender's last inquiry at the receiver.
+    pub inquiry: u32,
+    /// The number of the receiver's last inquiry that has come.
+    pub heard: u32,
     /// True if the sender wants to know what is done.
     pub asks: bool,
     /// The content.
@@ -32,6 +36,8 @@ pub enum Body {
     Ask(Action),
     /// A request for a sign of life.
     Ping,
+    /// Asks what is done: an answer is overdue.
+    Inquiry,
     /// Those results of requests that are more than "done".
     Answer(Vec<Kept>),
     /// A message of generated traffic, of this number of bytes; it is not answered.
@@ -60,7 +66,7 @@ impl Body {
                 kept.iter().map(read).sum()
             }
             Body::Load(bytes) => u64::from(*bytes),
-            Body::Ask(_) | Body::Ping => 0,
+            Body::Ask(_) | Body::Ping | Body::Inquiry => 0,
         }
     }
 
@@ -77,7 +83,7 @@ impl Body {
         match self {
             Body::Ask(Action::Write { .. } | Action::Message(_)) => false,
             Body::Ask(_) => true,
-            Body::Ping | Body::Answer(_) | Body::Load(_) => false,
+            _ => false,
         }
     }
 }
@@ -85,7 +91,8 @@ impl Body {
 impl Frame {
     /// Makes a frame whose header is filled in when it leaves.
     pub(super) fn new(source: u32, target: u32, request: u64, body: Body) -> Frame {
-        Frame { source, target, request, oldest: 0, done: 0, asks: false, body }
+        let (inquiry, heard) = (0, 0);
+        Frame { source, target, request, oldest: 0, done: 0, inquiry, heard, asks: false, body }
     }
 
     /// Returns the length on the network \[byte\].

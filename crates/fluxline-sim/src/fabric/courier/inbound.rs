@@ -27,6 +27,8 @@ pub(super) struct Inbound {
     kept: Vec<Kept>,
     /// Requests that came before an earlier one.
     early: BTreeMap<u64, Frame>,
+    /// The number of its last inquiry.
+    pub heard: u32,
     /// The time until which the peer is to be answered.
     pub owed_by: Option<Instant>,
     /// True if a timer is running.

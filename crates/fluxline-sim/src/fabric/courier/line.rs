@@ -1,4 +1,8 @@
 //! The requests to one peer: in order, several under way, repeated from the oldest one.
+//!
+//! A crowded network is slow, and repetitions would crowd it further. So a peer whose answer is
+//! overdue is asked what is done; its word comes behind everything that was sent before, and says
+//! what is lost.
 
 use std::collections::VecDeque;
 
@@ -34,8 +38,10 @@ pub(super) struct Line {
     /// Requests that left since an answer was wanted.
     unasked: usize,
     unasked_bytes: u64,
-    /// True: the next request wants an answer.
-    pub must_ask: bool,
+    /// The number of inquiries.
+    pub inquiry: u32,
+    /// True until the last inquiry is answered. Nothing else is sent meanwhile.
+    is_inquiring: bool,
     /// The time of the last answer, or of the first departure.
     pub progress: Instant,
     /// From then on, an answer is overdue.
@@ -52,7 +58,8 @@ impl Line {
             sent: 0,
             unasked: 0,
             unasked_bytes: 0,
-            must_ask: false,
+            inquiry: 0,
+            is_inquiring: false,
             progress: Instant::START,
             deadline: Instant::START,
             is_timed: false,
@@ -82,7 +89,7 @@ impl Line {
 
     /// Returns the next request that can be sent, with its number, and counts it as sent.
     pub(super) fn next(&mut self, now: Instant) -> Option<(u64, Body)> {
-        let errand = self.errands.get(self.sent)?;
+        let errand = self.errands.get(self.sent).filter(|_| !self.is_inquiring)?;
         if self.sent == 0 {
             self.progress = now;
         } else {
@@ -105,9 +112,9 @@ impl Line {
         let is_last = request + 1 >= self.oldest + self.errands.len() as u64;
         let is_much = self.unasked >= ASK_REQUESTS || self.unasked_bytes >= ASK_BYTES;
         let is_alone = self.errands.front().is_some_and(|errand| errand.body.brings_back());
-        let asks = is_last || is_much || is_alone || self.must_ask;
+        let asks = is_last || is_much || is_alone;
         if asks {
-            (self.unasked, self.unasked_bytes, self.must_ask) = (0, 0, false);
+            (self.unasked, self.unasked_bytes) = (0, 0);
         }
         asks
     }
@@ -122,6 +129,7 @@ impl Line {
         let errand = self.errands.pop_front()?;
         self.oldest += 1;
         self.sent = self.sent.saturating_sub(1);
+        self.is_inquiring &= self.sent > 0;
         Some(errand)
     }
 
@@ -131,10 +139,19 @@ impl Line {
         if is_lost { self.take() } else { None }
     }
 
-    /// Begins again with the oldest request alone: its answer says which others are done.
-    pub(super) fn go_back(&mut self) -> Option<(u64, Body)> {
-        let errand = self.errands.front()?;
-        (self.sent, self.must_ask) = (1, true);
-        Some((self.oldest, errand.body.clone()))
+    /// Begins an inquiry.
+    pub(super) fn inquire(&mut self) {
+        self.inquiry = self.inquiry.wrapping_add(1);
+        self.is_inquiring = true;
+    }
+
+    /// Learns that an inquiry has come. If it is the last one, all that was sent before has come,
+    /// or is lost: what is not done is sent again. Returns the number of such requests.
+    pub(super) fn heard(&mut self, inquiry: u32) -> usize {
+        if !self.is_inquiring || inquiry != self.inquiry {
+            return 0;
+        }
+        self.is_inquiring = false;
+        std::mem::take(&mut self.sent)
     }
 }

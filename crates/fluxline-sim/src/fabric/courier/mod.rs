@@ -2,7 +2,7 @@
 //!
 //! Many jobs to one peer are under way, and are done once and in order whatever is lost: requests
 //! have numbers, the peer says up to which it has done them, in frames of its own or in an answer,
-//! and the oldest one is repeated. Jobs that bring something back go alone.
+//! and what is lost is sent again. Jobs that bring something back go alone.
 //!
 //! The host is the one of the published figures: a processor, which takes a call for each frame
 //! that it sends or receives, and a card that moves data by itself ([`MessageDma`]).
@@ -201,12 +201,12 @@ impl<W> Courier<W> {
         if let Some(inbound) = self.inbound.get_mut(&peer) {
             inbound.leaving = inbound.leaving.saturating_sub(1);
             if !matches!(frame.body, Body::Answer(_)) {
-                frame.done = inbound.plainly_done();
+                (frame.done, frame.heard) = (inbound.plainly_done(), inbound.heard);
             }
         }
         if let Some(line) = self.lines.get_mut(&peer) {
-            frame.oldest = line.oldest();
-            if !matches!(frame.body, Body::Answer(_)) {
+            (frame.oldest, frame.inquiry) = (line.oldest(), line.inquiry);
+            if matches!(frame.body, Body::Ask(_) | Body::Ping) {
                 frame.asks = line.asks(frame.request, frame.bytes());
                 self.watch(peer, agenda);
             }

@@ -1,4 +1,4 @@
-//! The courier as requester: departures, ends, repetitions.
+//! The courier as requester: departures, ends, inquiries.
 
 use super::frame::{Body, Frame, Kept};
 use super::line::{Errand, Line};
@@ -45,12 +45,13 @@ impl<W> Courier<W> {
             let ended = |job| Report::Ended { job, result: result.map_err(Failure::Refused) };
             self.reports.extend(errand.job.map(ended));
         }
-        if line.oldest() == before {
-            self.counts.requester.stray += u64::from(is_answer);
-            return;
+        let is_stray = line.oldest() == before;
+        self.counts.requester.stray += u64::from(is_stray && is_answer);
+        self.counts.requester.repeated += line.heard(frame.heard) as u64;
+        if !is_stray {
+            line.progress = agenda.now();
+            self.watch(peer, agenda);
         }
-        line.progress = agenda.now();
-        self.watch(peer, agenda);
         self.pump(peer, agenda);
     }
 
@@ -66,7 +67,7 @@ impl<W> Courier<W> {
         }
     }
 
-    /// Repeats or gives up the requests to a peer whose answer is overdue.
+    /// Asks a peer whose answer is overdue what it has done, or gives it up.
     pub(super) fn overdue(&mut self, peer: u32, agenda: &mut impl Schedule<Step>) {
         let step = self.step(What::Overdue(peer));
         let Some(line) = self.lines.get_mut(&peer) else { return };
@@ -86,11 +87,9 @@ impl<W> Courier<W> {
             lost.into_iter().for_each(|errand| self.lose(errand));
             return self.end_all(peer);
         }
-        if line.is_under_way()
-            && let Some((request, body)) = line.go_back()
-        {
-            self.counts.requester.repeated += 1;
-            self.send(Frame::new(self.number, peer, request, body), agenda);
+        if line.is_under_way() {
+            line.inquire();
+            self.send(Frame::new(self.number, peer, 0, Body::Inquiry), agenda);
             self.watch(peer, agenda);
         }
         lost.into_iter().for_each(|errand| self.lose(errand));
