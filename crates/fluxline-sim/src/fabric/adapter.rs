@@ -120,6 +120,8 @@ pub struct RequesterCounts {
     pub given_up: u64,
     /// Packets sent again.
     pub repeated: u64,
+    /// Overdue answers that were asked for.
+    pub inquiries: u64,
     /// Answers without a waiting request.
     pub stray: u64,
 }

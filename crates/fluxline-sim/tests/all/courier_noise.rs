@@ -190,7 +190,11 @@ fn a_lost_doubled_or_late_frame_changes_the_order_of_work_or_does_it_twice() {
             _ => None,
         });
         assert_eq!(notified.collect::<Vec<u32>>(), expected.notified);
-        let repeated = cluster.counts(0).requester.repeated;
+        let counts = [0, 1].map(|node| cluster.counts(node).requester);
+        let [repeated, inquiries] =
+            [counts.map(|of| of.repeated), counts.map(|of| of.inquiries)].map(|of| of[0] + of[1]);
+        println!("{repeated} repeated, {inquiries} inquiries");
         assert_eq!(repeated > 0, chance > 0.0, "{repeated} requests were sent again");
+        assert_eq!(inquiries > 0, chance > 0.0, "{inquiries} answers were overdue");
     }
 }

@@ -31,6 +31,7 @@ const ROUNDS: u32 = 20;
 
 /// Two nodes that each have a region of the other.
 struct Two {
+    cluster: Cluster,
     nodes: [Node; 2],
     ends: [EndpointId; 2],
     remotes: [RemoteId; 2],
@@ -45,6 +46,7 @@ impl Two {
             ends: [EndpointId(0); 2],
             remotes: [RemoteId(0); 2],
             now: cluster.now(),
+            cluster,
         };
         two.ends[0] = two.nodes[0].connect("1", Reliability::Reliable).expect("it is there");
         let connected = |what: &Completion| match *what {
@@ -110,8 +112,15 @@ impl Two {
 
     /// Returns the rate of a stream of puts, as many as the queue takes at once [MB/s].
     fn rate(&mut self, bytes: u32) -> f64 {
+        let began = self.now;
+        self.stream(bytes, count(bytes));
+        let us = self.now.since(began).as_ns() as f64 / 1000.0;
+        f64::from(bytes) * f64::from(count(bytes)) / us
+    }
+
+    /// Puts, as many at once as the queue takes, and waits until all are placed.
+    fn stream(&mut self, bytes: u32, count: u32) {
         let data = vec![7; bytes as usize];
-        let (count, began) = (count(bytes), self.now);
         let (mut posted, mut done) = (0, 0);
         while done < count {
             let put = Put { tag: 2, notify: None, complete_at: Some(Level::Placed) };
@@ -126,8 +135,6 @@ impl Two {
                 _ => None,
             });
         }
-        let us = self.now.since(began).as_ns() as f64 / 1000.0;
-        f64::from(bytes) * f64::from(count) / us
     }
 }
 
@@ -233,4 +240,16 @@ fn a_program_sees_another_infiniband_or_qsnet_than_the_figures() {
 fn a_program_sees_another_atoll_than_the_figures() {
     let far = far_rows("sim:atoll?grid=2x1&clock=243", LATENCY, atoll_figure);
     assert!(far.is_empty(), "{far:?}");
+}
+
+#[test]
+fn the_end_of_a_burst_of_puts_waits_for_a_time_out() {
+    for url in ["sim:atoll?grid=2x1", "sim:myrinet?nodes=2", "sim:qsnet?nodes=2"] {
+        let mut two = Two::open(url);
+        for count in 1..=150 {
+            two.stream(8, count);
+            let inquiries = two.cluster.counts(0).requester.inquiries;
+            assert_eq!(inquiries, 0, "{url}: {count} puts");
+        }
+    }
 }

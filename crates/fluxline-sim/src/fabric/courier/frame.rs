@@ -78,6 +78,11 @@ impl Body {
         }
     }
 
+    /// Returns true for an answer with results.
+    pub(super) fn has_results(&self) -> bool {
+        matches!(self, Body::Answer(kept) if !kept.is_empty())
+    }
+
     /// Returns true if the request brings something back, so that no other is under way with it.
     pub(super) fn brings_back(&self) -> bool {
         match self {

@@ -33,7 +33,7 @@ pub(super) struct Inbound {
     pub owed_by: Option<Instant>,
     /// True if a timer is running.
     pub is_timed: bool,
-    /// Frames to the peer that have not left.
+    /// Frames without results to the peer that have not left: each says what is done by then.
     pub leaving: u32,
 }
 

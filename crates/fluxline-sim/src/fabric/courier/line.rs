@@ -104,12 +104,13 @@ impl Line {
         Some((number, errand.body.clone()))
     }
 
-    /// Returns true if a request that leaves now wants an answer: nothing follows it, or much has
-    /// left since the last one.
+    /// Returns true if a request that leaves now wants an answer: nothing follows it, or what
+    /// follows goes alone, or much has left since the last one.
     pub(super) fn asks(&mut self, request: u64, bytes: u64) -> bool {
         self.unasked += 1;
         self.unasked_bytes += bytes;
-        let is_last = request + 1 >= self.oldest + self.errands.len() as u64;
+        let follower = self.errands.get((request + 1).saturating_sub(self.oldest) as usize);
+        let is_last = follower.is_none_or(|errand| errand.body.brings_back());
         let is_much = self.unasked >= ASK_REQUESTS || self.unasked_bytes >= ASK_BYTES;
         let is_alone = self.errands.front().is_some_and(|errand| errand.body.brings_back());
         let asks = is_last || is_much || is_alone;
@@ -153,5 +154,62 @@ impl Line {
         }
         self.is_inquiring = false;
         std::mem::take(&mut self.sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ASK_REQUESTS, Body, Errand, Line, Repeat};
+    use crate::Instant;
+    use crate::fabric::adapter::Action;
+
+    fn add(line: &mut Line, action: Action) {
+        line.add(Errand { job: None, body: Body::Ask(action), repeat: Repeat::Yes });
+    }
+
+    fn write(bytes: usize) -> Action {
+        Action::Write { offset: 0, data: vec![7; bytes], word: None }
+    }
+
+    #[test]
+    fn a_write_before_a_read_is_not_answered_so_that_the_read_waits_for_a_time_out() {
+        let mut line = Line::new(1);
+        add(&mut line, write(8));
+        add(&mut line, write(8));
+        add(&mut line, Action::Read { offset: 0, bytes: 8 });
+        let sent: Vec<u64> =
+            std::iter::from_fn(|| line.next(Instant::START)).map(|of| of.0).collect();
+        assert_eq!(sent, [1, 2], "the read goes alone");
+        assert!(!line.asks(1, 8) && line.asks(2, 8));
+        assert!(line.take_done(2).is_some() && line.take_done(2).is_some());
+        assert_eq!(line.next(Instant::START).map(|of| of.0), Some(3));
+        assert!(line.asks(3, 8));
+    }
+
+    #[test]
+    fn a_full_line_is_not_answered_although_more_waits() {
+        for bytes in [8, 8 << 10, 64 << 10, 1 << 20] {
+            let mut line = Line::new(1);
+            (0..200).for_each(|_| add(&mut line, write(bytes)));
+            let mut asked = 0;
+            while let Some((request, body)) = line.next(Instant::START) {
+                asked += u64::from(line.asks(request, body.bytes_both_ways()));
+            }
+            let under_way = line.bytes_under_way();
+            assert!(asked > 0, "{bytes} B, {under_way} under way, of {ASK_REQUESTS} each");
+        }
+    }
+
+    #[test]
+    fn what_was_lost_is_not_sent_again_or_what_is_on_its_way_is() {
+        let mut line = Line::new(1);
+        (0..4).for_each(|_| add(&mut line, write(8)));
+        let mut next = |line: &mut Line| line.next(Instant::START).map(|of| of.0);
+        while next(&mut line).is_some() {}
+        line.inquire();
+        assert!(line.take_done(2).is_some());
+        assert_eq!((line.heard(0), next(&mut line)), (0, None), "a word of before");
+        assert!(line.take_done(2).is_some());
+        assert_eq!((line.heard(1), next(&mut line), next(&mut line)), (2, Some(3), Some(4)));
     }
 }

@@ -161,7 +161,8 @@ impl<W> Courier<W> {
 
     /// Lets the processor send a frame after its other calls.
     fn send(&mut self, frame: Frame, agenda: &mut impl Schedule<Step>) {
-        self.inbound.entry(frame.target).or_default().leaving += 1;
+        let inbound = self.inbound.entry(frame.target).or_default();
+        inbound.leaving += u32::from(!frame.body.has_results());
         self.call(Call::Send(frame), agenda);
     }
 
@@ -198,11 +199,12 @@ impl<W> Courier<W> {
     /// Fills in the header of a frame that leaves now.
     fn leave(&mut self, mut frame: Frame, agenda: &mut impl Schedule<Step>) {
         let peer = frame.target;
-        if let Some(inbound) = self.inbound.get_mut(&peer) {
+        // An answer with results says what was done when they were collected.
+        if !frame.body.has_results()
+            && let Some(inbound) = self.inbound.get_mut(&peer)
+        {
             inbound.leaving = inbound.leaving.saturating_sub(1);
-            if !matches!(frame.body, Body::Answer(_)) {
-                (frame.done, frame.heard) = (inbound.plainly_done(), inbound.heard);
-            }
+            (frame.done, frame.heard) = (inbound.plainly_done(), inbound.heard);
         }
         if let Some(line) = self.lines.get_mut(&peer) {
             (frame.oldest, frame.inquiry) = (line.oldest(), line.inquiry);

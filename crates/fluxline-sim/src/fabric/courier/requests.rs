@@ -89,6 +89,7 @@ impl<W> Courier<W> {
         }
         if line.is_under_way() {
             line.inquire();
+            self.counts.requester.inquiries += 1;
             self.send(Frame::new(self.number, peer, 0, Body::Inquiry), agenda);
             self.watch(peer, agenda);
         }
