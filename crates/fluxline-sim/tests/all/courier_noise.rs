@@ -114,7 +114,7 @@ conformance!(on_a_wild_network, pair_of(&cluster(0.02, 1)));
 /// The bytes of the region before its word for atomics.
 const BYTES: usize = 4096;
 
-/// What the right node has in the end.
+/// The state of the right node in the end.
 struct Expected {
     bytes: Vec<u8>,
     notified: Vec<u32>,

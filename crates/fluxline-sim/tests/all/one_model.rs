@@ -102,10 +102,11 @@ impl Two {
             let from = (round % 2) as usize;
             let put = Put { tag: 1, notify: Some(round), complete_at: None };
             self.put(from, &data, put).expect("room");
-            self.wait(1 - from, |what| match *what {
-                Completion::Notified { value, .. } => Some(assert_eq!(value, round)),
+            let value = self.wait(1 - from, |what| match *what {
+                Completion::Notified { value, .. } => Some(value),
                 _ => None,
             });
+            assert_eq!(value, round);
         }
         self.now.since(began).as_ns() as f64 / 1000.0 / f64::from(2 * ROUNDS)
     }
@@ -138,7 +139,7 @@ impl Two {
     }
 }
 
-/// What a put reports.
+/// The reports of a put.
 #[derive(Clone, Copy)]
 struct Put {
     tag: u64,

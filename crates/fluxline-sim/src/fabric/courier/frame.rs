@@ -3,7 +3,8 @@
 use crate::fabric::adapter::Action;
 use crate::host::Status;
 
-/// Bytes of a frame besides its data: kind, three numbers of 16 bits and two of 8, address. A choice.
+/// Bytes of a frame besides its data: kind, three numbers of 16 bits and two of 8, address. A
+/// choice.
 const HEADER_BYTES: u64 = 16;
 
 /// A frame of couriers.

@@ -204,7 +204,7 @@ mod tests {
     fn what_was_lost_is_not_sent_again_or_what_is_on_its_way_is() {
         let mut line = Line::new(1);
         (0..4).for_each(|_| add(&mut line, write(8)));
-        let mut next = |line: &mut Line| line.next(Instant::START).map(|of| of.0);
+        let next = |line: &mut Line| line.next(Instant::START).map(|of| of.0);
         while next(&mut line).is_some() {}
         line.inquire();
         assert!(line.take_done(2).is_some());
