@@ -496,9 +496,9 @@ mod tests {
             bytes.extend_from_slice(&numbers[board].to_le_bytes());
             bytes.extend_from_slice(&[0, 0, 1, 0]);
             bytes.extend_from_slice(&event.to_le_bytes());
-            bytes.extend_from_slice(&(turn as u64).to_le_bytes());
+            bytes.extend_from_slice(&turn.to_le_bytes());
             bytes.resize(if draw.chance(0.001) { 65_507 } else { 40 }, 0);
-            let time = Moment::from_ns(1_700_000_000_000_000_000 + turn as u64 * 1_000);
+            let time = Moment::from_ns(1_700_000_000_000_000_000 + turn * 1_000);
             let sender = SenderAddress::NONE;
             packets += 1;
             node.take(0, time, &Datagram { bytes: &bytes, sender, port: 0, time });

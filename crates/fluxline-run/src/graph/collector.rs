@@ -10,8 +10,8 @@ use fluxline_cluster::{BuiltSource, OutputBatch, PartitionBuilder};
 use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
 
+use super::link::EPOCH;
 use super::parts::{Board, BuilderPart, Numbers, Sum};
-use super::world::EPOCH;
 use crate::built::taken_of;
 use crate::monitor::{Monitor, Stats};
 use crate::output::Output;

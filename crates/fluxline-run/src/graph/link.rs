@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fluxline_cluster::rings::RingNode;
+use fluxline_core::Moment;
 use fluxline_core::fabric::push::{RingAddress, RingPlan};
 use fluxline_core::fabric::{Key, Name, links};
 use fluxline_daq::experiment::THREADS;
@@ -12,6 +13,8 @@ use crate::error::Error;
 
 /// The port of the first node on `udp:`; the next ones follow.
 const FIRST_PORT: u16 = 14_791;
+/// The time of day at which virtual time begins: 2000-01-01, 00:00 UTC \[ns since 1970\].
+pub(crate) const EPOCH: Moment = Moment::from_ns(946_684_800_000_000_000);
 /// Bytes of a record above which a readout closes it.
 pub(crate) const RECORD_BYTES: usize = 64 << 10;
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `link.rs` reads the link and names the nodes, `taker.rs` is a readout, `collector.rs` a builder
-//! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time, with the
-//! sensors of `sensor.rs`. The pieces that build events are those of `fluxline-cluster`.
+//! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time, with
+//! the sensors of `sensor.rs`. The pieces that build events are those of `fluxline-cluster`.
 
 mod collector;
 mod link;
@@ -47,7 +47,7 @@ use crate::ring::InputRing;
 use crate::stop::Stop;
 
 use collector::{BATCHES, BuilderThread, Clock, Collector};
-use link::{Link, Places, RECORD_BYTES};
+use link::{EPOCH, Link, Places, RECORD_BYTES};
 use parts::Board;
 use taker::GraphTaker;
 
@@ -111,7 +111,7 @@ impl Graph {
         self.link.is_virtual()
     }
 
-    /// Returns true when all packets come on demand. In virtual time, sensors send what is in files.
+    /// Returns true when all packets come on demand. In virtual time, sensors send those of files.
     pub fn reads_files(&self, experiment: &Experiment) -> bool {
         !self.is_virtual() && experiment.sources.iter().all(|source| source.is_file())
     }
@@ -411,7 +411,7 @@ fn collect(
     let (periods, paused) = output.end(crate::periods::Counts::of_ledger(&sum.counts));
     let graph = GraphEnd {
         document: board.get().document(),
-        began: world::EPOCH,
+        began: EPOCH,
         virtual_end: None,
         crashed: Vec::new(),
     };

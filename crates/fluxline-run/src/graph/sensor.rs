@@ -10,7 +10,7 @@ use fluxline_daq::emulator::{self, Emulator};
 use fluxline_daq::experiment::{Experiment, Source};
 use fluxline_daq::formats::LoadedFormat;
 
-use super::world::EPOCH;
+use super::link::EPOCH;
 use crate::error::Error;
 use crate::monitor::Monitor;
 use crate::source::InputEnd;

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Each source of the experiment is a node ([`Sensor`]) that pushes its packets into the memory of
-//! its readout, when they are due, and waits while there is no room. Readouts and builders are those of a run on
-//! real links. Time is that of the link, counted from [`EPOCH`]; a program takes none.
+//! its readout, when they are due, and waits while there is no room. Readouts and builders are
+//! those of a run on real links. Time is that of the link, counted from [`EPOCH`]; a program takes
+//! none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::{Experiment, Source};
 
 use super::collector::{self, BATCHES};
-use super::link::Places;
+use super::link::{EPOCH, Places};
 use super::parts::Board;
 use super::sensor::{COME_BY, Packets, Sensor, read_record};
 use super::taker::GraphTaker;
@@ -31,8 +32,6 @@ use crate::error::Error;
 use crate::source::InputEnd;
 use crate::taker::PacketTaker;
 
-/// The time of day at which virtual time begins: 2000-01-01, 00:00 UTC \[ns since 1970\].
-pub(crate) const EPOCH: Moment = Moment::from_ns(946_684_800_000_000_000);
 /// Records taken from one ring before the next has its turn.
 const RECORDS_PER_TURN: usize = 64;
 /// Time between two looks of an idle node for the end of the run.
