@@ -109,7 +109,6 @@ struct RunTime {
     /// Time by which packets may come out of order.
     lateness: Span,
     /// The time that events have as their end, where it is not `now`.
-    #[serde(skip)]
     end: Moment,
 }
 

@@ -203,13 +203,18 @@ fn subscribers_see_kept_events_and_a_slow_one_never_stops_the_run() {
     // Both subscribe before the first packet.
     let (all, slow) = (acquisition.subscribe(100_000), acquisition.subscribe(1));
     let feeder = acquisition.feeder("sim").expect("the first");
+    // The second half follows the first batch: there are two at least.
+    let (has_batch, first_batch) = std::sync::mpsc::channel();
     let pusher = std::thread::spawn(move || {
-        (0..5000).for_each(|number| feeder.push(&packet(number)).expect("taken"));
+        (0..2500).for_each(|number| feeder.push(&packet(number)).expect("taken"));
+        first_batch.recv().expect("a batch");
+        (2500..5000).for_each(|number| feeder.push(&packet(number)).expect("taken"));
     });
     let mut keys = Vec::new();
     loop {
         match all.receive(Duration::from_secs(300)) {
             Received::Batch(closed) => {
+                let _ = has_batch.send(());
                 assert_eq!(closed.fate, BatchFate::Recorded);
                 keys.extend(closed.batch.events.iter().filter_map(|row| row.key));
                 all.give_back(closed.batch);
