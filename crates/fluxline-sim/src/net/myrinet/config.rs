@@ -57,7 +57,8 @@ pub struct Fabric {
     pub grain_bytes: u32,
     /// From a change of a buffer to the sender's reaction, without the cable \[clocks\].
     pub stop_clocks: u32,
-    /// Credits of a link \[bytes\]; 0: stop and go, with the buffer that they need.
+    /// Credits of a link \[bytes\]; 0: stop and go, with the buffer that they need: a round trip of
+    /// the cable above the fill at which a stop leaves, and one below that at which a go leaves.
     pub credit_bytes: u32,
 }
 
@@ -207,7 +208,6 @@ impl Config {
             cable,
             ack_clocks: 0,
             stop_clocks: self.fabric.stop_clocks,
-            go_bytes: self.fabric.grain_bytes,
             errors: atoll::Errors::DroppedByTarget,
             // Each packet that a card may send, and as many acknowledgements.
             queue_messages: u32::MAX,
@@ -215,7 +215,11 @@ impl Config {
             seed: self.seed.wrapping_add(u64::from(plane)),
             ..atoll::Config::new(clos::wiring(self.nodes)?)
         };
-        network.fifo_bytes = network.go_bytes + network.slack_bytes();
+        // What is left when a go leaves lasts until new data comes, so the output is not idle.
+        let (grain, slack) = (self.fabric.grain_bytes, network.slack_bytes());
+        let trip = slack.saturating_sub(grain).checked_next_multiple_of(grain);
+        network.go_bytes = trip.unwrap_or(u32::MAX).max(grain);
+        network.fifo_bytes = network.go_bytes.saturating_add(slack);
         if self.fabric.credit_bytes > 0 {
             network.flow = atoll::Flow::Credits;
             network.fifo_bytes = self.fabric.credit_bytes;

@@ -12,6 +12,8 @@
 //! QsNet and InfiniBand are other parameters of the same parts ([`other`]), with credits instead of
 //! stop and go.
 
+#[cfg(test)]
+mod bounds_tests;
 mod card;
 mod clos;
 pub mod cluster;
