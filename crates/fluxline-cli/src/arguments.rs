@@ -65,8 +65,9 @@ pub enum Command {
     /// Send the events of a run that a topic of Apache Kafka lacks
     #[command(after_help = "Example: fluxline ship runs/0042")]
     Ship(ShipArguments),
-    /// Gather the events of all builders of a cluster into one run folder
+    /// Gather the folders of the nodes of a run, or the events of a cluster, into one run folder
     #[command(after_help = "Examples:\n  \
+        fluxline gather runs/builder-0 runs/builder-1 runs/readout-0 --into runs/0042\n  \
         fluxline gather kafka://10.0.0.5:9092/lab.beam --into runs/0042\n  \
         fluxline gather /copies/* --from kafka://10.0.0.5:9092/lab.beam --into runs/0042")]
     Gather(GatherArguments),

@@ -51,8 +51,8 @@ impl From<ShipSchema> for fluxline_daq::experiment::SinkSchema {
 /// `fluxline gather`.
 #[derive(Debug, Args)]
 pub struct GatherArguments {
-    /// Folders with the run folders of builders, or kafka://HOST:PORT/CLUSTER for its topic of
-    /// events
+    /// Folders of the nodes of a run (`run --node`), folders with those of a cluster's builders, or
+    /// kafka://HOST:PORT/CLUSTER for its topic of events
     #[arg(required = true, value_name = "FOLDER|URL")]
     pub places: Vec<String>,
     /// The new run folder

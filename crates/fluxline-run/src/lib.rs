@@ -27,6 +27,7 @@ mod control;
 mod error;
 mod events;
 pub mod filter;
+pub mod gathered;
 mod graph;
 mod held;
 mod host;

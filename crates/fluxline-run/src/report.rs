@@ -97,15 +97,8 @@ impl Report {
         document["ended_ns"] = ended.ended.as_ns().into();
         document["folder"] = path.as_ref().map(|path| path.display().to_string()).into();
         put_verdict(&mut document, &verdict);
-        document["headline"] = ledger.headline().into();
-        document["received"] = ledger.received().into();
-        document["outcomes"] = ledger.outcomes().iter().map(outcome_document).collect();
         document["silent_sources"] = silence.sources.iter().map(SilentSource::words).collect();
-        document["closes"] = ledger.closes().into();
-        document["laws"] = json!(ledger.check());
-        document["lost_places"] = json!(ledger.lost_places());
-        document["totals"] = totals(&ledger);
-        document["ledger"] = json!(ledger);
+        put_ledger(&mut document, &ledger);
         document["recorded"] = json!({
             "events": ended.recorded.counts.written.events,
             "packets": ended.recorded.counts.written.packets,
@@ -138,6 +131,18 @@ impl Report {
         let (silent_sources, notes, delays) = (silence.sources, ended.notes, ended.built.delays);
         Report { ledger, document, verdict, silent_sources, notes, delays, folder: path }
     }
+}
+
+/// Puts a ledger into run.json, with everything that follows from it.
+pub(crate) fn put_ledger(document: &mut Value, ledger: &Ledger) {
+    document["headline"] = ledger.headline().into();
+    document["received"] = ledger.received().into();
+    document["outcomes"] = ledger.outcomes().iter().map(outcome_document).collect();
+    document["closes"] = ledger.closes().into();
+    document["laws"] = json!(ledger.check());
+    document["lost_places"] = json!(ledger.lost_places());
+    document["totals"] = totals(ledger);
+    document["ledger"] = json!(ledger);
 }
 
 /// Writes run.json; then once more, if the files show another number of incomplete events than the

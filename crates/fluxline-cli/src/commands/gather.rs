@@ -1,11 +1,18 @@
-//! `fluxline gather`: one run folder of the events of all builders.
+//! `fluxline gather`: one run folder of the folders of all nodes, or of the events of a cluster.
 
 use crate::failure::{Ending, Failure};
 use crate::run_arguments::GatherArguments;
 
 /// Gathers a run, and prints its size and what was left out.
-#[cfg(feature = "kafka")]
 pub fn gather(arguments: &GatherArguments, json: bool) -> Result<Ending, Failure> {
+    match super::gather_nodes::are_meant(arguments) {
+        true => super::gather_nodes::gather(arguments, json),
+        false => gather_cluster(arguments, json),
+    }
+}
+
+#[cfg(feature = "kafka")]
+fn gather_cluster(arguments: &GatherArguments, json: bool) -> Result<Ending, Failure> {
     use fluxline_kafka::gather::{committed, folders, topic};
 
     let (address, is_topic) = address_of(arguments)?;
@@ -120,7 +127,7 @@ fn failure(error: fluxline_kafka::gather::GatherError) -> Failure {
 
 /// Refuses: this program was built without Kafka.
 #[cfg(not(feature = "kafka"))]
-pub fn gather(arguments: &GatherArguments, _json: bool) -> Result<Ending, Failure> {
+fn gather_cluster(arguments: &GatherArguments, _json: bool) -> Result<Ending, Failure> {
     let GatherArguments { places, into, from, run, settings_file } = arguments;
     let _ = (places, from, run, settings_file);
     Err(Failure::failed(format_args!(

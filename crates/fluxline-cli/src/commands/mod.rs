@@ -11,6 +11,7 @@ pub mod emulate;
 pub mod export;
 pub mod format;
 pub mod gather;
+mod gather_nodes;
 pub mod inspect;
 mod integrity;
 pub mod node;

@@ -88,6 +88,85 @@ fn run_apart(link: &str) {
         assert!(inspected.status.success(), "{name}: {inspected:?}");
     }
     assert_eq!(events, 1000);
+    gather(folder.path());
+}
+
+/// Gathers the folders of all nodes, then what is wrong to gather.
+fn gather(folder: &Path) {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let all = NODES.map(&at);
+    let gather = |folders: &[String], into: &str| {
+        let folders = folders.iter().map(String::as_str);
+        let output = fluxline()
+            .args(["--json", "gather"])
+            .args(folders)
+            .args(["--into", &at(into)])
+            .output()
+            .expect("the program starts");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), document, said)
+    };
+    let (status, document, said) = gather(&all, "whole");
+    assert_eq!(status, Some(0), "{said}");
+    assert_laws(&document);
+    assert_eq!((number(&document, "events"), number(&document, "packets")), (1000, 4000));
+    let edges = &document["ledger"]["edges"];
+    assert_eq!((number(edges, "handed"), number(edges, "taken")), (4000, 4000));
+    assert_eq!((number(edges, "came_in"), number(edges, "handed_on")), (0, 0));
+    let inspected = call(&["--json", "inspect", &at("whole")]);
+    assert!(inspected.status.success(), "{inspected:?}");
+    let inspected: Value = serde_json::from_slice(&inspected.stdout).expect("a document");
+    assert_eq!(number(&inspected["readable"], "packets"), 4000);
+
+    let (status, document, said) = gather(&all[1..], "part");
+    assert_eq!(status, Some(7), "{said}");
+    assert!(said.contains("no folder of builder-0 was given"), "{said}");
+    assert_laws(&document);
+    let twice = [all[0].clone(), all[0].clone()];
+    std::fs::create_dir(at("empty")).expect("made");
+    for (folders, into, says, ends) in [
+        (&all[..], "whole", "exists", 1),
+        (&twice, "twice", "are both of builder-0", 3),
+        (&[all[0].clone(), at("whole")], "mixed", "not the folder of one node", 3),
+        (&[all[0].clone(), at("empty")], "none", "run.json", 1),
+    ] {
+        let (status, _, said) = gather(folders, into);
+        assert_eq!(status, Some(ends), "{said}");
+        assert!(said.contains(says), "{says}: {said}");
+        assert!(into == "whole" || !folder.join(into).exists(), "{into}");
+    }
+    forge(folder, |forged| gather(&[all[0].clone(), all[2].clone(), all[3].clone(), forged], "no"));
+}
+
+/// Changes the run.json of a node to what no program wrote.
+fn forge(folder: &Path, gather: impl Fn(String) -> (Option<i32>, Value, String)) {
+    let path = folder.join("builder-1").join("run.json");
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let right: Value = serde_json::from_str(&text).expect("a document");
+    type Change = fn(&mut Value);
+    let changes: [(Change, i32, &str); 5] = [
+        (|run| run["experiment"]["nodes"]["builder"]["count"] = u64::MAX.into(), 3, "experiments"),
+        (|run| run["graph"]["edges"][0]["taken"] = u64::MAX.into(), 3, "different runs"),
+        (|run| run["graph"]["builders"][0]["name"] = "../x".into(), 3, "one node"),
+        (|run| run["ledger"] = "none".into(), 3, "no right ledger"),
+        (
+            |run| {
+                let entry = serde_json::json!({ "source": 4_000_000_000_u32 });
+                run["ledger"]["amendments"] = vec![entry].into();
+            },
+            3,
+            "no right ledger",
+        ),
+    ];
+    for (change, ends, says) in changes {
+        let mut forged = right.clone();
+        change(&mut forged);
+        std::fs::write(&path, forged.to_string()).expect("written");
+        let (status, _, said) = gather(folder.join("builder-1").display().to_string());
+        assert_eq!(status, Some(ends), "{says}: {said}");
+        assert!(said.contains(says), "{says}: {said}");
+    }
 }
 
 #[test]
