@@ -74,6 +74,7 @@ fn a_killed_run_keeps_every_complete_batch() {
     let live = scene.listen("run", QUICK);
     let sender = scene.send("boards", &two_boards(100_000), live.port);
     sender.wait_for(2000);
+    live.wait_for_batches();
     let killed = live.end("KILL");
     let log = sender.kill();
     assert_eq!(killed.status, None);

@@ -242,6 +242,16 @@ impl Live {
         std::fs::read_to_string(self.base.with_extension("err")).expect("UTF-8")
     }
 
+    /// Waits until batches are on disk: the head of the file is shorter.
+    pub fn wait_for_batches(&self) {
+        let began = Instant::now();
+        let file = self.folder.join("events-000000.arrows");
+        while std::fs::metadata(&file).map_or(0, |about| about.len()) < 32 << 10 {
+            assert!(began.elapsed() < PATIENCE, "it never wrote a batch");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Ends it by a signal.
     pub fn end(mut self, signal: &str) -> Ended {
         self.child.signal(signal);
