@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -317,11 +318,13 @@ def test_a_program_that_ends_while_a_run_goes_on_completes_its_files(end):
 
 def test_ctrl_c_ends_a_wait():
     source = PROGRAM.format(experiment=boards(0, rate=500.0), end="run.wait()")
+    # A shell's background job ignores Ctrl-C, and its children would too.
     program = subprocess.Popen(
         [sys.executable, "-c", source],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     folder = program.stdout.readline().strip()
     program.send_signal(2)
