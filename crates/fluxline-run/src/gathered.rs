@@ -48,8 +48,8 @@ pub fn is_of_node(path: &Path) -> bool {
 /// builder.
 ///
 /// # Errors
-/// A folder is not of a node of the same run, `into` exists, or the disk failed. There is no new
-/// folder then.
+/// A folder does not belong to a node of the same run, `into` exists already, or the disk failed.
+/// Nothing new is left then.
 pub fn gather(folders: &[PathBuf], into: &Path) -> Result<Gathered, Error> {
     let mut nodes = folders.iter().map(|path| Node::open(path)).collect::<Result<Vec<_>, _>>()?;
     nodes.sort_by(|one, other| one.name.cmp(&other.name));
@@ -329,6 +329,7 @@ fn ledger_of(nodes: &[Node], numbers: &mut Numbers) -> Ledger {
     for of in nodes.iter().map(|node| &node.ledger) {
         let own: Vec<u32> = of.sources.iter().map(|entry| numbers.of(&entry.label).0).collect();
         sum.add(of, |number| own[number as usize]);
+        sum.paused.merge(&of.paused);
         sum.filter.merge(&of.filter);
         sum.host.merge(&of.host);
         for (number, entry) in of.inputs.iter().enumerate() {

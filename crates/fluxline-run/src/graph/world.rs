@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each source of the experiment is a node ([`Sensor`]) that pushes its packets into the memory of
-//! its readout, when they are due, and waits while there is no room. Readouts and builders are
-//! those of a run on real links. Time is that of the link, counted from [`EPOCH`]; a program takes
-//! none.
+//! its readout at the times at which they are due. It waits while the ring there is full. Readouts
+//! and builders are those of a run on real links. Time is that of the link, counted from
+//! [`EPOCH`]; a program takes none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -79,7 +79,7 @@ impl FileSource {
         Ok(FileSource { reader, speed: raw.speed })
     }
 
-    /// Returns the time of the first packet; `None`: there is no packet, or it has no time.
+    /// Returns the time of the first packet; `None` if the files are empty or have no times.
     pub fn first_time(mut self, name: &str) -> Result<Option<Moment>, Error> {
         let wrong = |error: CaptureError| Error::input(format_args!("source `{name}`: {error}"));
         let time = self.reader.next().map_err(wrong)?.map(|datagram| datagram.time);

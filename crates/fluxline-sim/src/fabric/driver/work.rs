@@ -2,8 +2,8 @@
 //!
 //! SCI keeps no order between packets, so order is made here, as programs over SISCI make it: all
 //! stores are answered before the next piece, or the flag that says they are there, is written.
-//! Where the adapter keeps the order of jobs, puts follow each other at once, and a put takes its
-//! notification along. All other work begins when everything before it is placed.
+//! If the adapter keeps jobs in order, several puts are under way at the same time, and a put is
+//! one job with its notification. All other work begins when everything before it is placed.
 
 use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
 
