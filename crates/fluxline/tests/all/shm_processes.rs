@@ -345,8 +345,7 @@ fn full_memory_is_an_error_when_a_region_is_made_and_not_a_signal_later() {
     node.register(1 << 20).expect("fits");
     let refused = node.register(8 << 20).err().map(|error| error.to_string());
     drop(node);
-    let unmounted = Command::new("umount").arg(&small).status();
-    assert!(unmounted.is_ok_and(|status| status.success()));
+    unmount(&small);
     let refused = refused.expect("does not fit");
     assert!(refused.contains("fluxline shm clean"), "{refused}");
 }
@@ -433,10 +432,16 @@ fn connections_that_memory_or_places_do_not_suffice_for_are_refused_in_words() {
     let mut node = open(&small, "node").expect("opens");
     let (endpoints, refused) = crowd(&mut owner, &mut node, 100);
     drop((owner, node));
-    let unmounted = Command::new("umount").arg(&small).status();
-    assert!(unmounted.is_ok_and(|status| status.success()));
+    unmount(&small);
     assert!((2..16).contains(&endpoints.len()), "a slot is 64 KiB: {}", endpoints.len());
     assert!(refused.as_ref().is_some_and(|why| why.contains("fluxline shm clean")), "{refused:?}");
+}
+
+/// Takes a file system away, lazily: a child that another test starts holds this process's maps
+/// until its `exec`, and so keeps the file system busy for a moment after its nodes are gone.
+fn unmount(folder: &Path) {
+    let unmounted = Command::new("umount").arg("--lazy").arg(folder).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
 }
 
 /// Returns the pages that a node gets if it asks for huge ones on a tmpfs with `options`.
@@ -457,8 +462,7 @@ fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
         let too_large = node.register(64 << 20).err().map(|error| error.to_string());
         (node.huge_pages(region).expect("own"), too_large.unwrap_or_default())
     });
-    let unmounted = Command::new("umount").arg(folder).status();
-    assert!(unmounted.is_ok_and(|status| status.success()));
+    unmount(folder);
     Some(found.expect("opens"))
 }
 
