@@ -225,6 +225,10 @@ fluxline_core::counters! {
         lost [Sum "packet"] "Packets on the way to or from a node that had gone; in no event"
             => "The notes name the node; find out why it ended.";
         handed_on [Sum "packet"] "Packets handed to builders in other processes" => "";
+        in_doubt [Sum "packet"]
+            "Packets handed to a builder in another process before it had gone; its folder alone \
+             says which of them it recorded"
+            => "Give `fluxline gather` the folder of that builder, too: it counts them.";
         came_in [Sum "packet"] "Packets taken from readouts in other processes" => "";
     }
 }

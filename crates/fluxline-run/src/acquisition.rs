@@ -133,8 +133,10 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     }
     let sink = sink::open(&mut experiment, options.open_sink)?;
     let (recorder, end) = match experiment.record.enabled {
-        true => config::open_recorder(&experiment, options.folder, &loaded)
-            .map(|(recorder, end)| (Some(recorder), Some(end)))?,
+        true => {
+            config::open_recorder(&experiment, options.folder, &loaded, options.node.as_deref())
+                .map(|(recorder, end)| (Some(recorder), Some(end)))?
+        }
         false => (None, None),
     };
     let monitor = Monitor::default();

@@ -20,6 +20,7 @@ pub(crate) fn open_recorder(
     experiment: &Experiment,
     folder: Option<PathBuf>,
     loaded: &[LoadedFormat],
+    node: Option<&str>,
 ) -> Result<(Recorder, RunEnding), Error> {
     let folder = match folder {
         Some(path) => {
@@ -31,8 +32,9 @@ pub(crate) fn open_recorder(
     for format in loaded {
         folder.write_format(format.description.name(), &format.text)?;
     }
-    folder.write_run(&report::beginning(experiment))?;
-    let ending = RunEnding { reserve: EndReserve::take(&folder)?, folder: folder.clone() };
+    folder.write_run(&report::beginning(experiment, node))?;
+    let reserve = EndReserve::take(&folder)?;
+    let ending = RunEnding { reserve, folder: folder.clone(), node: node.map(str::to_owned) };
     let record = &experiment.record;
     let config =
         RecorderConfig { file_bytes: record.file_bytes, sync: record.sync, write: record.write };

@@ -21,15 +21,20 @@ use crate::source::InputEnd;
 use crate::verdict::{Evidence, Verdict};
 
 /// Returns the run.json of a running experiment, which stays after a crash.
-pub(crate) fn beginning(experiment: &Experiment) -> Value {
-    json!({
+pub(crate) fn beginning(experiment: &Experiment, node: Option<&str>) -> Value {
+    let mut document = json!({
         "state": "running",
         "fluxline": env!("CARGO_PKG_VERSION"),
         "began_ns": fluxline::clock::now().as_ns(),
         "host": host::describe(),
         "clock": { "began": host::clock() },
         "experiment": experiment,
-    })
+    });
+    // So that the folder of a node that is killed says whose it is.
+    if let Some(node) = node {
+        document["node"] = node.into();
+    }
+    document
 }
 
 /// The folder of a run, and the space of its last run.json.
@@ -37,6 +42,8 @@ pub(crate) fn beginning(experiment: &Experiment) -> Value {
 pub(crate) struct RunEnding {
     pub folder: RunFolder,
     pub reserve: EndReserve,
+    /// The only node of this process, where the run has several.
+    pub node: Option<String>,
 }
 
 /// The results of all threads.
@@ -84,7 +91,8 @@ impl Report {
         let mut ledger = ledger_of(experiment, &ended);
         let silence = Silence::of_ledger(&ledger, |input| is_live(experiment, input));
         let mut verdict = verdict_of(experiment, &ledger, &ended, &silence, &plan.inputs);
-        let mut document = beginning(experiment);
+        let node = end.as_ref().and_then(|end| end.node.as_deref());
+        let mut document = beginning(experiment, node);
         let path = end.as_ref().map(|end| end.folder.path().to_path_buf());
         let state = match (&ended.recorded.fault, &path) {
             (Some(_), _) => "recording-stopped",
@@ -153,7 +161,7 @@ fn write_end(
     ledger: &mut Ledger,
     file_bytes: u64,
 ) -> Result<(), FolderError> {
-    let RunEnding { folder, reserve } = end;
+    let RunEnding { folder, reserve, .. } = end;
     reserve.write(&folder, document)?;
     ledger.incomplete_in_files = judged::incomplete_in_files(&folder, ledger, file_bytes);
     if ledger.incomplete_in_files.is_some() {

@@ -82,6 +82,7 @@ impl Evidence<'_> {
                 if count == 1 { "is" } else { "are" }
             ));
         }
+        reasons.extend(self.in_doubt());
         let frames = self.dropped(Counted::Frames);
         reasons.extend(self.nothing_received().filter(|_| frames.is_empty()));
         reasons.extend(link_reasons(self.ledger, self.accept, self.faults));
@@ -98,6 +99,17 @@ impl Evidence<'_> {
         Some(match advice {
             "" => format!("the run finished, but {}.", reasons.join("; ")),
             advice => format!("the run finished, but {}. {advice}", reasons.join("; ")),
+        })
+    }
+
+    /// Returns the reason to look at packets that a builder took which has gone.
+    fn in_doubt(&self) -> Option<String> {
+        let count = self.ledger.edges.as_ref().map_or(0, |edges| edges.in_doubt);
+        (count > 0 && !self.accepts("in_doubt")).then(|| {
+            format!(
+                "of {count} packets handed to a builder before it had gone, those that it had not \
+                 recorded are lost (`fluxline gather` counts them from its folder)"
+            )
         })
     }
 

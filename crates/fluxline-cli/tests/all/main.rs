@@ -17,6 +17,7 @@ mod kafka;
 mod killed;
 mod memory;
 mod missing_files;
+mod node_storms;
 mod nodes;
 mod not_recorded;
 mod other_programs;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -28,10 +29,10 @@ fn experiment(at: &Path, packets: u64) -> String {
 }
 
 /// A node in a process; it is killed when a test fails.
-struct Node(Option<Child>);
+pub struct Node(Option<Child>);
 
 impl Node {
-    fn start(experiment: &str, link: &str, node: &str, folder: &Path) -> Node {
+    pub fn start(experiment: &str, link: &str, node: &str, folder: &Path) -> Node {
         let mut command = fluxline();
         let child = command
             .args(["--json", "run", experiment, "--link", link, "--node", node, "--folder"])
@@ -42,12 +43,35 @@ impl Node {
         Node(Some(child.expect("the program starts")))
     }
 
-    fn kill(&mut self) {
-        self.0.as_mut().expect("it runs").kill().expect("it runs");
+    /// Returns its process.
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().expect("it runs").id()
+    }
+
+    /// Returns true while it has not ended.
+    pub fn is_alive(&mut self) -> bool {
+        self.0.as_mut().expect("it runs").try_wait().expect("waitable").is_none()
+    }
+
+    /// Kills it; nothing happens when it has ended.
+    pub fn kill(&mut self) {
+        self.0.as_mut().expect("it runs").kill().expect("killable");
+    }
+
+    /// Waits for its end, at most so long; returns its status and document.
+    pub fn end_within(mut self, limit: Duration) -> Option<(Option<i32>, Value, String)> {
+        let began = Instant::now();
+        while self.is_alive() {
+            if began.elapsed() > limit {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(self.end())
     }
 
     /// Waits for its end; returns its status and document.
-    fn end(mut self) -> (Option<i32>, Value, String) {
+    pub fn end(mut self) -> (Option<i32>, Value, String) {
         let child = self.0.take().expect("it runs");
         let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
         let document = serde_json::from_slice(&stdout).unwrap_or_default();
@@ -64,7 +88,8 @@ impl Drop for Node {
     }
 }
 
-fn assert_laws(document: &Value) {
+/// Checks that all laws hold.
+pub fn assert_laws(document: &Value) {
     for law in document["laws"].as_array().expect("laws") {
         assert_eq!(law["left"], law["right"], "{law}");
     }
@@ -114,6 +139,11 @@ fn gather(folder: &Path) {
     let edges = &document["ledger"]["edges"];
     assert_eq!((number(edges, "handed"), number(edges, "taken")), (4000, 4000));
     assert_eq!((number(edges, "came_in"), number(edges, "handed_on")), (0, 0));
+    for source in document["ledger"]["sources"].as_array().expect("sources") {
+        let label = source["label"].as_str().unwrap_or_default();
+        assert!(label.starts_with("board-"), "a source without a name: {source}");
+        assert_eq!(number(&source["counters"], "recorded"), 1000, "{label}");
+    }
     let inspected = call(&["--json", "inspect", &at("whole")]);
     assert!(inspected.status.success(), "{inspected:?}");
     let inspected: Value = serde_json::from_slice(&inspected.stdout).expect("a document");

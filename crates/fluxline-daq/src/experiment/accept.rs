@@ -56,7 +56,7 @@ pub fn check_accept(accept: &[String]) -> Result<(), String> {
 }
 
 fn acceptable() -> impl Iterator<Item = &'static str> {
-    let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
+    let dropped = OUTCOMES.iter().filter(|row| matches!(row.fate, Fate::Dropped | Fate::InDoubt));
     let others = [
         SILENT,
         INPUT_FAULTS,

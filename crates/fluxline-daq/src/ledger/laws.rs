@@ -66,6 +66,7 @@ pub const LAWS: &[Law] = &[
         right: &[
             "source.recorded",
             "edge.handed_on",
+            "edge.in_doubt",
             "source.not_recorded",
             "source.filtered",
             "source.duplicate",
@@ -128,6 +129,7 @@ pub const LAWS: &[Law] = &[
             "source.inconsistent",
             "edge.lost",
             "edge.handed_on",
+            "edge.in_doubt",
         ],
         needs: Needs::Nothing,
     },

@@ -34,6 +34,8 @@ pub enum Fate {
     Duplicate,
     /// Not in the files of this node: a builder in another process has them.
     HandedOn,
+    /// Handed to a builder in another process that has gone: in its files, or lost with it.
+    InDoubt,
     /// Not in the files: the experiment records nothing.
     Unwanted,
     /// Not in the files: the experiment's filter rejected their event.
@@ -63,6 +65,7 @@ const fn frames(counter: &'static str, words: &'static str) -> OutcomeRow {
 pub const OUTCOMES: &[OutcomeRow] = &[
     datagrams("source.recorded", "recorded", Fate::Recorded),
     datagrams("edge.handed_on", "handed to builders", Fate::HandedOn),
+    datagrams("edge.in_doubt", "in doubt with a node", Fate::InDoubt),
     datagrams("source.not_recorded", "counted only", Fate::Unwanted),
     datagrams("source.filtered", "filtered", Fate::Filtered),
     datagrams("source.duplicate", "duplicate", Fate::Duplicate),
@@ -159,6 +162,9 @@ impl Ledger {
         };
         if sum(Fate::HandedOn) > 0 {
             let _ = write!(out, ", {} handed to builders", sum(Fate::HandedOn));
+        }
+        if sum(Fate::InDoubt) > 0 {
+            let _ = write!(out, ", {} to a builder that has gone", sum(Fate::InDoubt));
         }
         if sum(Fate::Unwanted) > 0 {
             let _ = write!(out, ", {} counted only", sum(Fate::Unwanted));

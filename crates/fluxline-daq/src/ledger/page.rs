@@ -78,6 +78,7 @@ fn outcome_section(out: &mut String) {
             (Fate::Recorded, _) => "yes",
             (Fate::Duplicate, _) => "yes, by another packet",
             (Fate::HandedOn, _) => "no: in those of another node",
+            (Fate::InDoubt, _) => "perhaps in those of a node that has gone",
             (Fate::Unwanted, _) => "no: nothing is recorded",
             (Fate::Filtered, _) => "no: the filter rejected their event",
             (Fate::Dropped, Counted::Datagrams) => "no",

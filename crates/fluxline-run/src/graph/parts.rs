@@ -21,8 +21,8 @@ pub(crate) struct ReadoutPart {
     pub taken: Vec<InputTaken>,
     /// By builder.
     pub deliveries: Vec<Delivery>,
-    /// By builder: packets that it was not given, because it had gone.
-    pub lost: Vec<u64>,
+    /// By builder: packets that it was not given, where it has gone.
+    pub lost: Vec<Option<u64>>,
     /// It crashed, and what sensors had pushed into its memory is gone.
     pub has_crashed: bool,
 }
@@ -175,6 +175,13 @@ impl Parts {
             let own: Vec<u32> =
                 part.sources.iter().map(|of| numbers.of(of.input, &of.label, new)).collect();
             sum.counts.add(&part.counts, |number| own[number as usize]);
+            // Of readouts in other processes, a builder alone knows the sources.
+            for (number, source) in own.iter().zip(&part.sources) {
+                if let Some(entry) = sum.counts.sources.get_mut(*number as usize) {
+                    entry.label.clone_from(&source.label);
+                    entry.format = source.input;
+                }
+            }
         }
         // Each builder follows all keys, and sees them start anew.
         let restarts = self.builders.iter().map(|part| part.counts.builder.key_restarts);
@@ -193,6 +200,7 @@ impl Parts {
             match row.ends {
                 Ends::Both if is_over => edges.lost += row.in_flight,
                 Ends::Both => edges.in_flight += row.in_flight,
+                Ends::Readout if row.has_gone => edges.in_doubt += row.in_flight,
                 Ends::Readout => edges.handed_on += row.in_flight,
                 Ends::Builder => edges.came_in += row.taken,
             }
@@ -217,9 +225,19 @@ impl Parts {
                 let delivery = from.deliveries.get(builder);
                 let handed = delivery.map_or(0, |of| of.packets + of.waiting);
                 let missing = handed.saturating_sub(taken);
-                let lost = from.lost.get(builder).copied().unwrap_or(0).min(missing);
+                let refused = from.lost.get(builder).copied().flatten();
+                let (lost, has_gone) = (refused.unwrap_or(0).min(missing), refused.is_some());
                 let in_flight = missing - lost;
-                rows.push(EdgeRow { readout, builder, ends, handed, taken, in_flight, lost });
+                rows.push(EdgeRow {
+                    readout,
+                    builder,
+                    ends,
+                    has_gone,
+                    handed,
+                    taken,
+                    in_flight,
+                    lost,
+                });
             }
         }
         rows
@@ -274,6 +292,8 @@ pub(crate) struct EdgeRow {
     pub readout: usize,
     pub builder: usize,
     pub ends: Ends,
+    /// The builder has gone before all was handed over.
+    pub has_gone: bool,
     pub handed: u64,
     pub taken: u64,
     pub in_flight: u64,

@@ -45,8 +45,8 @@ pub(crate) struct GraphTaker<O> {
     reads_files: bool,
     /// Everything that arrived before was taken.
     mark: Moment,
-    /// For each builder: packets that it was not given, because it had gone.
-    lost: Vec<u64>,
+    /// For each builder that has gone: packets that it was not given.
+    lost: Vec<Option<u64>>,
     board: Board,
     monitor: Monitor,
     /// The time of the last check.
@@ -77,7 +77,7 @@ impl<O: Outlets> GraphTaker<O> {
             descriptions,
             reads_files,
             mark: Moment::default(),
-            lost: vec![0; board.builders()],
+            lost: vec![None; board.builders()],
             board,
             monitor,
             checked: Moment::default(),
@@ -108,13 +108,13 @@ impl<O: Outlets> GraphTaker<O> {
                 };
                 let head = read_record(record).map(|(head, _)| head);
                 let of = &mut lost[to as usize];
-                if *of == 0 {
+                if of.is_none() {
                     monitor.note(Some(format!(
                         "builder-{to} is gone ({why}): the events of its keys are not built from \
                          here on; their packets are counted as lost with it"
                     )));
                 }
-                *of += head.map_or(0, |head| u64::from(head.packets));
+                *of.get_or_insert(0) += head.map_or(0, |head| u64::from(head.packets));
                 Ok(())
             }
         });

@@ -10,9 +10,13 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{EdgeCounters, InputEntry, LawResult, Ledger};
 use fluxline_daq::record::{
     FolderError, RecordedBatch, Recorder, RecorderConfig, RunFolder, RunReader, SourceLine,
+    is_recording,
 };
 use serde_json::{Value, json};
 
+mod killed;
+
+use self::killed::{KilledBuilder, Readouts};
 use crate::error::Error;
 use crate::judged;
 use crate::report::put_ledger;
@@ -61,7 +65,7 @@ pub fn gather(folders: &[PathBuf], into: &Path) -> Result<Gathered, Error> {
     name.push(".gathering");
     let draft = into.with_file_name(name);
     let folder = RunFolder::create(&draft)?;
-    let gathered = write(&nodes, folder).and_then(|gathered| {
+    let gathered = write(&mut nodes, folder).and_then(|gathered| {
         let named = std::fs::rename(&draft, into);
         named.map_err(|error| Error::failed(format_args!("{}: {error}.", into.display())))?;
         Ok(gathered)
@@ -77,6 +81,8 @@ struct Node {
     folder: RunFolder,
     document: Value,
     ledger: Ledger,
+    /// It is a builder that did not end by itself.
+    was_killed: bool,
 }
 
 /// Returns true for the name of a node: a run.json may come from anybody.
@@ -89,8 +95,14 @@ fn is_name(name: &str) -> bool {
 fn nodes_of(document: &Value) -> Vec<String> {
     let of = |kind: &str| document["graph"][kind].as_array().cloned().unwrap_or_default();
     let all = of("readouts").into_iter().chain(of("builders"));
-    all.filter_map(|node| node["name"].as_str().filter(|name| is_name(name)).map(str::to_owned))
-        .collect()
+    let names = all.filter_map(|node| node["name"].as_str().map(str::to_owned));
+    let mut names: Vec<String> = names.filter(|name| is_name(name)).collect();
+    // A node that was killed has no graph.
+    if document["graph"].is_null() {
+        let name = document["node"].as_str().filter(|name| is_name(name));
+        names.extend(name.map(str::to_owned));
+    }
+    names
 }
 
 impl Node {
@@ -98,16 +110,31 @@ impl Node {
         let folder = RunFolder::open(path)?;
         let document = folder.read_run()?;
         let refuse = |why: &str| Err(Error::input(format_args!("{}: {why}.", path.display())));
-        if document["state"] == "running" {
-            return refuse(
-                "the node has not ended, or was killed; leave its folder out, and `gather` says \
-                 what is missing",
-            );
+        if is_recording(&folder) {
+            return refuse("the node has not ended; stop it, or wait for its end");
         }
         let mut names = nodes_of(&document);
         let (Some(name), true) = (names.pop(), names.is_empty()) else {
             return refuse("this is not the folder of one node (`fluxline run --node`)");
         };
+        let was_killed = matches!(document["state"].as_str(), Some("running" | "recovered"));
+        if was_killed && name.starts_with("readout-") {
+            return refuse(
+                "the readout was killed, and left no counts; leave its folder out, and `gather` \
+                 says what is missing",
+            );
+        }
+        if was_killed {
+            let ledger = Ledger::default();
+            return Ok(Node {
+                name,
+                path: path.to_path_buf(),
+                folder,
+                document,
+                ledger,
+                was_killed,
+            });
+        }
         let ledger = serde_json::from_value(document["ledger"].clone()).ok();
         let is_sound = |ledger: &Ledger| {
             ledger.amendments.iter().all(|its| (its.source as usize) < ledger.sources.len())
@@ -115,7 +142,7 @@ impl Node {
         let Some(ledger) = ledger.filter(is_sound) else {
             return refuse("its run.json has no right ledger");
         };
-        Ok(Node { name, path: path.to_path_buf(), folder, document, ledger })
+        Ok(Node { name, path: path.to_path_buf(), folder, document, ledger, was_killed })
     }
 
     fn is_builder(&self) -> bool {
@@ -151,6 +178,11 @@ fn check(nodes: &[Node]) -> Result<(), Error> {
             other.path.display()
         )));
     }
+    check_edges(nodes)
+}
+
+/// Checks that nobody took more than it was handed.
+fn check_edges(nodes: &[Node]) -> Result<(), Error> {
     match edges(nodes).into_iter().find(|(_, edge)| edge.is_of_two_runs()) {
         None => Ok(()),
         Some(((from, to), edge)) => Err(Error::input(format_args!(
@@ -226,9 +258,9 @@ impl Numbers {
 }
 
 /// Writes the run of all nodes into a new folder.
-fn write(nodes: &[Node], folder: RunFolder) -> Result<Gathered, Error> {
+fn write(nodes: &mut [Node], folder: RunFolder) -> Result<Gathered, Error> {
     folder.write_run(&json!({ "state": "running", "gathering": true }))?;
-    for node in nodes {
+    for node in nodes.iter() {
         for format in node.folder.formats()? {
             folder.write_format(&format, &node.folder.read_format(&format)?)?;
         }
@@ -238,6 +270,8 @@ fn write(nodes: &[Node], folder: RunFolder) -> Result<Gathered, Error> {
     let name = nodes.first().and_then(|node| node.document["experiment"]["name"].as_str());
     recorder.name_run(name.unwrap_or("run"));
     copy_events(nodes, &mut numbers, &mut recorder)?;
+    check_edges(nodes)?;
+    let nodes = &*nodes;
     let mut ledger = ledger_of(nodes, &mut numbers);
     let (status, sentence) = verdict(nodes, &ledger);
     let mut document = document(nodes, &recorder);
@@ -257,6 +291,10 @@ fn write(nodes: &[Node], folder: RunFolder) -> Result<Gathered, Error> {
 
 /// The files of a builder, and the sources in them.
 struct Files {
+    /// The place of its node.
+    node: usize,
+    /// The counts of a builder that left none.
+    killed: Option<KilledBuilder>,
     reader: RunReader,
     sources: HashMap<u32, SourceLine>,
     next: Option<RecordedBatch>,
@@ -264,19 +302,20 @@ struct Files {
 
 /// Copies the batches of all builders, in the order of their first events' ends.
 fn copy_events(
-    nodes: &[Node],
+    nodes: &mut [Node],
     numbers: &mut Numbers,
     recorder: &mut Recorder,
 ) -> Result<(), Error> {
     let unread = |error: &dyn std::fmt::Display| Error::input(format_args!("{error}."));
     let unwritten = |fault: &dyn std::fmt::Display| Error::failed(format_args!("{fault}."));
     let mut all = Vec::new();
-    for node in nodes.iter().filter(|node| node.is_builder()) {
+    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_builder()) {
         let lines = node.folder.sources()?;
         let sources = lines.into_iter().map(|line| (line.source, line)).collect();
         let mut reader = RunReader::open(&node.path).map_err(|error| unread(&error))?;
         let next = reader.next_batch().map_err(|error| unread(&error))?;
-        all.push(Files { reader, sources, next });
+        let killed = node.was_killed.then(KilledBuilder::default);
+        all.push(Files { node: place, killed, reader, sources, next });
     }
     let end = |batch: &Option<RecordedBatch>| {
         batch.as_ref().map(|batch| batch.first_closed().unwrap_or_default())
@@ -286,16 +325,42 @@ fn copy_events(
         ends.filter_map(|(of, files)| Some(Reverse((end(&files.next)?, of)))).collect();
     let mut rows = EventBatch::default();
     while let Some(Reverse((_, of))) = order.pop() {
-        let Files { reader, sources, next } = &mut all[of];
+        let Files { killed, reader, sources, next, .. } = &mut all[of];
         let Some(batch) = next.take() else { continue };
         rows.clear();
         batch.append_to(&mut rows).map_err(|error| unread(&error))?;
+        if let Some(killed) = killed {
+            killed.note(&rows);
+        }
         renumber(&mut rows, sources, numbers, recorder)?;
         recorder.write(&rows, Moment::default()).map_err(|fault| unwritten(&fault))?;
         *next = reader.next_batch().map_err(|error| unread(&error))?;
         order.extend(end(next).map(|end| Reverse((end, of))));
     }
-    recorder.finish().map_err(|fault| unwritten(&fault))
+    recorder.finish().map_err(|fault| unwritten(&fault))?;
+    close_killed(nodes, all)
+}
+
+/// Gives the nodes that were killed the counts of what is in their files.
+fn close_killed(nodes: &mut [Node], all: Vec<Files>) -> Result<(), Error> {
+    let mut readouts = Readouts::default();
+    for node in nodes.iter().filter(|node| !node.is_builder()) {
+        readouts.add(&node.name, &node.ledger);
+    }
+    readouts.absent = absent(nodes).into_iter().find(|name| name.starts_with("readout-"));
+    for Files { node, killed, sources, .. } in all {
+        let (node, Some(mut killed)) = (&mut nodes[node], killed) else { continue };
+        if let Some(label) = readouts.stranger(sources.values()) {
+            return Err(Error::input(format_args!(
+                "{} has packets of {label}, which no readout has: the folders are of different \
+                 runs.",
+                node.path.display()
+            )));
+        }
+        node.document["graph"] = killed.close(&node.name, &sources, |label| readouts.of(label));
+        node.ledger = killed.ledger;
+    }
+    Ok(())
 }
 
 /// Gives the sources of a batch their numbers in the gathered run.
@@ -353,7 +418,7 @@ fn ledger_of(nodes: &[Node], numbers: &mut Numbers) -> Ledger {
             (Some(_), Some(_)) => add(&mut all.lost, handed.saturating_sub(taken)),
             (Some(_), None) => {
                 add(&mut all.lost, edge.lost);
-                add(&mut all.handed_on, handed.saturating_sub(edge.lost));
+                add(&mut all.in_doubt, handed.saturating_sub(edge.lost));
             }
             (None, _) => add(&mut all.came_in, taken),
         }
@@ -377,6 +442,13 @@ fn verdict(nodes: &[Node], ledger: &Ledger) -> (u8, Option<String>) {
         reasons.push(format!("{lost} packets were lost between nodes"));
     }
     for node in nodes {
+        if node.was_killed {
+            reasons.push(format!(
+                "{} was killed: what it took and had not recorded is lost with it",
+                node.name
+            ));
+            continue;
+        }
         if let Some(sentence) = node.document["sentence"].as_str() {
             reasons.push(format!("{}: {}", node.name, sentence.trim_end_matches('.')));
         }
