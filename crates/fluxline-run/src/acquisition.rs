@@ -109,17 +109,19 @@ pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
     start_with(experiment, Options::default())
 }
 
+/// Loads the packet description of each source.
+fn load_formats(experiment: &Experiment) -> Result<Vec<LoadedFormat>, Error> {
+    let load = |source: &Source| formats::load(&source.format, &source.parameters);
+    Ok(experiment.sources.iter().map(load).collect::<Result<_, _>>()?)
+}
+
 /// Starts an experiment as [`start`] does, with a folder and a stop of the caller's.
 pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
     // The first packets may wait in a socket before the threads run.
     let began = fluxline::clock::now();
     let resident = host::resident();
     config::check_memory(&experiment)?;
-    let loaded: Vec<LoadedFormat> = experiment
-        .sources
-        .iter()
-        .map(|source| formats::load(&source.format, &source.parameters))
-        .collect::<Result<_, _>>()?;
+    let loaded = load_formats(&experiment)?;
     let graph = Graph::of(&experiment, options.link.as_deref(), options.node.as_deref())?;
     let is_virtual = graph.as_ref().is_some_and(Graph::is_virtual);
     let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;

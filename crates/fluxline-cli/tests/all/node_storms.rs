@@ -102,7 +102,7 @@ fn recorded_bytes(folders: &[PathBuf]) -> u64 {
     events.filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum()
 }
 
-/// How the nodes ended, and what the judge found in their folders.
+/// The ends of the nodes, and their folders.
 struct Outcome {
     at: tempfile::TempDir,
     /// By name; those that ended by themselves.
