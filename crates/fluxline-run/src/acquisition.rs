@@ -21,6 +21,7 @@ use crate::config;
 use crate::control::{Control, RunState};
 use crate::error::Error;
 use crate::events::{Subscribers, Subscription};
+use crate::feedback::{LoopPlan, MakeDecide};
 use crate::filter::{Expression, Filter, FilterStage, RunSource};
 use crate::graph::world::{self, World};
 use crate::graph::{self, Between, Graph};
@@ -60,6 +61,8 @@ pub struct Options {
     pub link: Option<String>,
     /// The only node of the run in this process (`readout-0`, `builder-1`); `None`: all nodes.
     pub node: Option<String>,
+    /// Makes the function of `[loop]` for each builder; `None`: the experiment names it.
+    pub decide: Option<MakeDecide>,
     /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
     pub open_sink: Option<OpenSink>,
 }
@@ -121,6 +124,10 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         .map(|source| formats::load(&source.format, &source.parameters))
         .collect::<Result<_, _>>()?;
     let graph = Graph::of(&experiment, options.link.as_deref(), options.node.as_deref())?;
+    let graph = match graph {
+        Some(graph) => Some(graph.with_feedback(&experiment, &loaded, options.decide)?),
+        None => LoopPlan::of(&experiment, &loaded, options.decide, 0..0).map(|_| None)?,
+    };
     let is_virtual = graph.as_ref().is_some_and(Graph::is_virtual);
     let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;
     let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
@@ -158,8 +165,9 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let subscribers = Subscribers::default();
     let sink = SinkStage::new(sink);
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
+    let folder = end.as_ref().map(|end| end.folder.path().to_path_buf());
     let threads = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph },
+        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph, folder },
         &control,
         &stop,
         &monitor,
@@ -261,6 +269,7 @@ struct Parts<'a> {
     outlets: Outlets,
     builder: BuilderConfig,
     graph: Option<Graph>,
+    folder: Option<PathBuf>,
 }
 
 /// Starts the threads, the inputs' last.
@@ -270,7 +279,7 @@ fn spawn(
     stop: &Stop,
     monitor: &Monitor,
 ) -> Result<Threads, Error> {
-    let Parts { experiment, loaded, inputs, outlets, builder, graph } = parts;
+    let Parts { experiment, loaded, inputs, outlets, builder, graph, folder } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
         record::start(outlets, bounds, experiment.recorder_core, monitor.clone());
@@ -280,7 +289,9 @@ fn spawn(
         rings.push((number as u16, ring));
         feeds.push((number, feed));
     }
-    let between = Between { experiment, loaded, builder: &builder, queue, control, stop, monitor };
+    let builder = &builder;
+    let between =
+        Between { experiment, loaded, builder, queue, control, stop, monitor, folder };
     let readout = match graph {
         None => start_alone(between, rings),
         Some(graph) if graph.is_virtual() => {
@@ -299,7 +310,7 @@ fn spawn(
 
 /// Starts readout and builder in one thread.
 fn start_alone(between: Between<'_>, rings: Vec<(u16, InputRing)>) -> JoinHandle<Built> {
-    let Between { experiment, loaded, builder, queue, control, stop, monitor } = between;
+    let Between { experiment, loaded, builder, queue, control, stop, monitor, .. } = between;
     let descriptions = loaded.iter().map(|format| format.description.clone());
     let names = experiment.sources.iter().map(|source| source.name.clone());
     let limits =
