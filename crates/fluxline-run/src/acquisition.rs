@@ -123,11 +123,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         .iter()
         .map(|source| formats::load(&source.format, &source.parameters))
         .collect::<Result<_, _>>()?;
-    let graph = Graph::of(&experiment, options.link.as_deref(), options.node.as_deref())?;
-    let graph = match graph {
-        Some(graph) => Some(graph.with_feedback(&experiment, &loaded, options.decide)?),
-        None => LoopPlan::of(&experiment, &loaded, options.decide, 0..0).map(|_| None)?,
-    };
+    let graph = graph_of(&experiment, &loaded, &options)?;
     let is_virtual = graph.as_ref().is_some_and(Graph::is_virtual);
     let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;
     let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
@@ -162,10 +158,9 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let filter = FilterStage::of(expression, options.filter).with_mark(mark);
-    let subscribers = Subscribers::default();
-    let sink = SinkStage::new(sink);
+    let (subscribers, sink) = (Subscribers::default(), SinkStage::new(sink));
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
-    let folder = end.as_ref().map(|end| end.folder.path().to_path_buf());
+    let folder = plan.folder.clone();
     let threads = spawn(
         Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph, folder },
         &control,
@@ -189,6 +184,19 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         clock: host::clock(),
         host,
     })
+}
+
+/// Returns the graph of a run, with the functions of its feedback loop; `None`: all is one node.
+fn graph_of(
+    experiment: &Experiment,
+    loaded: &[LoadedFormat],
+    options: &Options,
+) -> Result<Option<Graph>, Error> {
+    let decide = options.decide.clone();
+    match Graph::of(experiment, options.link.as_deref(), options.node.as_deref())? {
+        Some(graph) => graph.with_feedback(experiment, loaded, decide).map(Some),
+        None => LoopPlan::of(experiment, loaded, decide, 0..0).map(|_| None),
+    }
 }
 
 /// Opens the inputs that this process reads, with their numbers. Other processes read the others,
@@ -290,8 +298,7 @@ fn spawn(
         feeds.push((number, feed));
     }
     let builder = &builder;
-    let between =
-        Between { experiment, loaded, builder, queue, control, stop, monitor, folder };
+    let between = Between { experiment, loaded, builder, queue, control, stop, monitor, folder };
     let readout = match graph {
         None => start_alone(between, rings),
         Some(graph) if graph.is_virtual() => {

@@ -7,7 +7,8 @@ use fluxline_core::fabric::WorkCounters;
 
 use super::{
     BuilderCounters, Counted, EdgeCounters, Fate, FilterCounters, HostCounters, InputCounters,
-    LAWS, LoopCounters, Needs, OUTCOMES, PausedCounters, RemoteWriteCounters, SinkCounters, SourceCounters,
+    LAWS, LoopCounters, Needs, OUTCOMES, PausedCounters, RemoteWriteCounters, SinkCounters,
+    SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.

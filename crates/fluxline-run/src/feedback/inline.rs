@@ -10,7 +10,7 @@ use fluxline_cluster::rings::RingNode;
 use fluxline_core::{Moment, Span};
 
 use super::decider::{Asked, Decider, Outcome};
-use super::part::ControllerPart;
+use super::part::DeciderPart;
 use crate::filter::RunSource;
 
 /// Time between two offers to an actuator without room.
@@ -27,7 +27,7 @@ pub(crate) struct Inline {
     /// The record in hand, and the time at which it is ready.
     in_hand: Option<InHand>,
     is_gone: bool,
-    part: ControllerPart,
+    part: DeciderPart,
 }
 
 struct InHand {
@@ -47,11 +47,11 @@ impl Inline {
             waiting: VecDeque::new(),
             in_hand: Some(InHand { ready, record, is_decision: false }),
             is_gone: false,
-            part: ControllerPart::default(),
+            part: DeciderPart::default(),
         }
     }
 
-    pub fn part(&self) -> ControllerPart {
+    pub fn part(&self) -> DeciderPart {
         self.part
     }
 

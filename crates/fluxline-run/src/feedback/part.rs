@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// The counts of the decider of a builder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ControllerPart {
+pub(crate) struct DeciderPart {
     pub decided: u64,
     pub declined: u64,
     pub skipped: u64,
@@ -30,7 +30,7 @@ pub(crate) struct ActuatorPart {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopParts {
     /// By builder.
-    pub controllers: Vec<Option<ControllerPart>>,
+    pub deciders: Vec<Option<DeciderPart>>,
     pub actuator: Option<ActuatorPart>,
     /// The document's words on clocks and limits.
     pub about: Value,
@@ -39,15 +39,15 @@ pub(crate) struct LoopParts {
 impl LoopParts {
     /// Returns true when the loop has a node in this process.
     fn is_here(&self) -> bool {
-        self.actuator.is_some() || self.controllers.iter().any(Option::is_some)
+        self.actuator.is_some() || self.deciders.iter().any(Option::is_some)
     }
 
     /// Returns the counters of the loop at the end of a run; `None`: it has no node here.
     pub fn counters(&self) -> Option<LoopCounters> {
         let mut sum = LoopCounters::default();
         let actuator = self.actuator.as_ref();
-        for (builder, controller) in self.controllers.iter().enumerate() {
-            let of = controller.unwrap_or_default();
+        for (builder, decider) in self.deciders.iter().enumerate() {
+            let of = decider.unwrap_or_default();
             sum.decided += of.decided;
             sum.declined += of.declined;
             sum.skipped += of.skipped;
@@ -55,7 +55,7 @@ impl LoopParts {
             sum.not_written += of.not_written;
             let written = of.decided.saturating_sub(of.not_written);
             let at = |list: &Vec<u64>| list.get(builder).copied().unwrap_or(0);
-            match (controller, actuator) {
+            match (decider, actuator) {
                 (Some(_), Some(actuator)) => {
                     sum.arrived += at(&actuator.arrived);
                     sum.lost += written.saturating_sub(at(&actuator.arrived));
@@ -84,8 +84,8 @@ impl LoopParts {
         if let Some(actuator) = &self.actuator {
             document["delays"] = actuator.delays.clone();
         }
-        let controllers = self.controllers.iter().enumerate();
-        let controllers = controllers.filter_map(|(builder, of)| {
+        let deciders = self.deciders.iter().enumerate();
+        let deciders = deciders.filter_map(|(builder, of)| {
             let of = (*of)?;
             Some(json!({
                 "name": format!("builder-{builder}"),
@@ -93,7 +93,7 @@ impl LoopParts {
                 "undecided": of.undecided, "not_written": of.not_written,
             }))
         });
-        document["builders"] = controllers.collect();
+        document["builders"] = deciders.collect();
         Some(document)
     }
 }

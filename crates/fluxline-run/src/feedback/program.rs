@@ -99,9 +99,8 @@ impl Program {
     /// # Errors
     /// It cannot be started.
     pub fn start(of: &Feedback) -> Result<Program, Error> {
-        let (name, arguments) = of.program.split_first().map_or(("", &[][..]), |(name, rest)| {
-            (name.as_str(), rest)
-        });
+        let (name, arguments) =
+            of.program.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
         let mut command = Command::new(name);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         // Ctrl-C ends the run, which ends the program behind its last event.
@@ -169,9 +168,10 @@ impl Program {
         };
         match exchange() {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(length)) => Err(self.fail(&format!(
-                "its answer has {length} bytes, and bytes-max is {bytes_max}"
-            ))),
+            Ok(Err(length)) => {
+                Err(self
+                    .fail(&format!("its answer has {length} bytes, and bytes-max is {bytes_max}")))
+            }
             Err(error) => {
                 let why = match self.guarded.was_late.load(Ordering::Relaxed) {
                     true if !self.guarded.has_answered.load(Ordering::Relaxed) => {

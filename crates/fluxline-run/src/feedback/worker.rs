@@ -16,7 +16,7 @@ use fluxline_core::Span;
 
 use super::decider::{Asked, Decider, Outcome};
 use super::inline::say_gone;
-use super::part::ControllerPart;
+use super::part::DeciderPart;
 use crate::filter::RunSource;
 
 /// The longest sleep without an event.
@@ -62,7 +62,7 @@ struct State {
     closed: Option<Instant>,
     /// The run has ended without it: counts stay as they are.
     is_left: bool,
-    part: ControllerPart,
+    part: DeciderPart,
 }
 
 impl Shared {
@@ -96,9 +96,7 @@ impl<O: Outlets> Worker<O> {
             let outcome = self.decider.ask(&asked);
             let decided = clock::now();
             let record = match &outcome {
-                Outcome::Decided(decision) => {
-                    Some(self.decider.record(&asked, decision, decided))
-                }
+                Outcome::Decided(decision) => Some(self.decider.record(&asked, decision, decided)),
                 Outcome::Declined | Outcome::Undecided => None,
             };
             self.count(|part| match outcome {
@@ -119,7 +117,7 @@ impl<O: Outlets> Worker<O> {
     }
 
     /// Counts the outcome of the event in hand.
-    fn count(&self, add: impl FnOnce(&mut ControllerPart)) {
+    fn count(&self, add: impl FnOnce(&mut DeciderPart)) {
         let mut state = self.shared.state();
         state.is_asking = false;
         if !state.is_left {
@@ -190,7 +188,7 @@ impl WorkerHandle {
         self.shared.changed.notify_one();
     }
 
-    pub fn part(&self) -> ControllerPart {
+    pub fn part(&self) -> DeciderPart {
         self.shared.state().part
     }
 

@@ -70,8 +70,7 @@ impl Shared<'_> {
         outlets: O,
     ) -> Option<LoopSide<I>> {
         let (decider, of) = self.decider(number)?;
-        let (worker, handle) =
-            Worker::new(decider, outlets, of.waiting_max as usize, of.answer_ms);
+        let (worker, handle) = Worker::new(decider, outlets, of.waiting_max as usize, of.answer_ms);
         // A function that never returns is left behind.
         drop(std::thread::spawn(move || worker.run()));
         let is_live = !self.graph.reads_files(self.experiment);

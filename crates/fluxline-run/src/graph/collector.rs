@@ -167,7 +167,7 @@ impl<I: Inlets> BuilderThread<I> {
         let part = BuilderPart { link_time, ..part };
         self.board.set_builder(self.number, part);
         if let Some(side) = &self.side {
-            self.board.set_controller(self.number, side.part());
+            self.board.set_decider(self.number, side.part());
         }
     }
 }

@@ -194,8 +194,7 @@ impl Places {
     /// The keys are wrong, or the network has too few nodes.
     pub fn in_network(self) -> Result<(Places, usize), Error> {
         let Link::Simulated(network, keys) = &self.link else { return Ok((self, 0)) };
-        let wanted =
-            self.readouts + self.builders + self.sensors + usize::from(self.has_actuator);
+        let wanted = self.readouts + self.builders + self.sensors + usize::from(self.has_actuator);
         let keys = &self.with_numbers(keys);
         let of = |keys: &str| {
             let behind = if keys.is_empty() { "" } else { "?" };
@@ -250,7 +249,11 @@ impl Places {
     pub fn open_actuator(&self, slots: u32, slot_bytes: u32) -> Result<RingNode, Error> {
         let mut node = self.open(&Places::actuator())?;
         for from in (0..self.builders).map(Places::builder) {
-            add_ring(&mut node, &from, &RingPlan::new(ring_name(&from), self.key, slots, slot_bytes))?;
+            add_ring(
+                &mut node,
+                &from,
+                &RingPlan::new(ring_name(&from), self.key, slots, slot_bytes),
+            )?;
         }
         Ok(node)
     }

@@ -9,7 +9,7 @@ use fluxline_daq::event::{BatchPlace, EventBatch};
 use fluxline_daq::experiment::Sampled;
 
 use super::link::EPOCH;
-use crate::feedback::{Asked, ControllerPart, Inline, WorkerHandle};
+use crate::feedback::{Asked, DeciderPart, Inline, WorkerHandle};
 use crate::filter::RunSource;
 
 /// The decider of a builder, and how far its events were shown to it.
@@ -87,7 +87,7 @@ impl<I: Inlets> LoopSide<I> {
         }
     }
 
-    pub fn part(&self) -> ControllerPart {
+    pub fn part(&self) -> DeciderPart {
         match &self.way {
             Way::Worker(worker) => worker.part(),
             Way::Inline { inline, .. } => inline.part(),

@@ -221,15 +221,17 @@ impl Own {
         let (readouts, builders) = (nodes.readout.count, nodes.builder.count);
         let readout = of("readout-", readouts).map(Own::Readout);
         let actuator = (has_loop && name == Places::actuator()).then_some(Own::Actuator);
-        readout.or(actuator).or_else(|| of("builder-", builders).map(Own::Builder)).ok_or_else(|| {
-            Error::input(format_args!(
-                "--node {name}: the experiment has the nodes readout-0 to readout-{} and \
+        readout.or(actuator).or_else(|| of("builder-", builders).map(Own::Builder)).ok_or_else(
+            || {
+                Error::input(format_args!(
+                    "--node {name}: the experiment has the nodes readout-0 to readout-{} and \
                  builder-0 to builder-{}{}.",
-                readouts - 1,
-                builders - 1,
-                if has_loop { ", and actuator-0" } else { "" }
-            ))
-        })
+                    readouts - 1,
+                    builders - 1,
+                    if has_loop { ", and actuator-0" } else { "" }
+                ))
+            },
+        )
     }
 }
 

@@ -12,7 +12,7 @@ use fluxline_daq::ledger::{EdgeCounters, Ledger};
 use fluxline_daq::pipeline::{InputTaken, NewSource};
 use serde_json::{Value, json};
 
-use crate::feedback::{ActuatorPart, ControllerPart, LoopParts};
+use crate::feedback::{ActuatorPart, DeciderPart, LoopParts};
 
 /// The counts of a readout.
 #[derive(Clone, Debug, Default)]
@@ -93,8 +93,8 @@ impl Board {
     pub fn new(readouts: usize, builders: usize) -> Board {
         let readouts = vec![ReadoutPart::default(); readouts];
         let builders = vec![BuilderPart::default(); builders];
-        let controllers = vec![None; builders.len()];
-        let feedback = LoopParts { controllers, ..LoopParts::default() };
+        let deciders = vec![None; builders.len()];
+        let feedback = LoopParts { deciders, ..LoopParts::default() };
         Board(Arc::new(Mutex::new(Parts { readouts, builders, feedback })))
     }
 
@@ -114,8 +114,8 @@ impl Board {
         self.parts().builders[number] = part;
     }
 
-    pub fn set_controller(&self, number: usize, part: ControllerPart) {
-        self.parts().feedback.controllers[number] = Some(part);
+    pub fn set_decider(&self, number: usize, part: DeciderPart) {
+        self.parts().feedback.deciders[number] = Some(part);
     }
 
     pub fn set_actuator(&self, part: ActuatorPart) {

@@ -194,8 +194,7 @@ fn start_actuator(
 ) -> Option<JoinHandle<()>> {
     let of = shared.graph.loop_table()?;
     let (slots, bytes) = (RING_SLOTS, record_bytes(of) as u32);
-    let (places, monitor, board) =
-        (places.clone(), shared.monitor.clone(), shared.board.clone());
+    let (places, monitor, board) = (places.clone(), shared.monitor.clone(), shared.board.clone());
     let make = shared.actuator(between.folder.as_deref());
     Some(std::thread::spawn(move || match places.open_actuator(slots, bytes) {
         Ok(mut node) => {
