@@ -10,7 +10,7 @@ use fluxline_core::{Moment, Span};
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use super::part::ActuatorPart;
+use super::part::{ActuatorPart, LeftBehind};
 use super::write::{Head, Kind};
 use crate::monitor::Monitor;
 use crate::stop::Stop;
@@ -48,6 +48,7 @@ pub(crate) struct Actuator<I> {
     monitor: Monitor,
     /// Ends an actuator whose builders are other processes; `None`: they end it.
     stop: Option<Stop>,
+    left_behind: LeftBehind,
 }
 
 /// The writes of one builder.
@@ -79,6 +80,7 @@ impl<I: Inlets> Actuator<I> {
             unmeasured: 0,
             monitor,
             stop: None,
+            left_behind: LeftBehind::default(),
         }
     }
 
@@ -90,6 +92,11 @@ impl<I: Inlets> Actuator<I> {
     /// Ends at this stop, when builders are other processes.
     pub fn with_stop(self, stop: Option<Stop>) -> Actuator<I> {
         Actuator { stop, ..self }
+    }
+
+    /// Ends the lanes of builders whose functions are left behind.
+    pub fn with_left_behind(self, left_behind: LeftBehind) -> Actuator<I> {
+        Actuator { left_behind, ..self }
     }
 
     /// Writes each decision into a file of the run folder.
@@ -136,6 +143,9 @@ impl<I: Inlets> Actuator<I> {
             }
             if !std::mem::replace(&mut is_flushed, true) {
                 self.flush();
+            }
+            for (builder, lane) in self.lanes.iter_mut().enumerate() {
+                lane.is_over |= self.left_behind.has(builder);
             }
             self.inlets.rest(REST);
         }

@@ -33,7 +33,7 @@ use crate::filter::RunSource;
 pub(crate) use actuator::{Actuator, ActuatorClock};
 pub(crate) use decider::{Asked, Decider};
 pub(crate) use inline::Inline;
-pub(crate) use part::{ActuatorPart, DeciderPart, LoopParts};
+pub(crate) use part::{ActuatorPart, DeciderPart, LeftBehind, LoopParts};
 pub(crate) use plan::LoopPlan;
 pub use summary::lines;
 pub(crate) use worker::{Worker, WorkerHandle};

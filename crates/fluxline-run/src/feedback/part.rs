@@ -1,5 +1,8 @@
 //! The counts of both ends of a feedback loop, and their sum.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use fluxline_daq::ledger::LoopCounters;
 use serde_json::{Value, json};
 
@@ -11,6 +14,20 @@ pub(crate) struct DeciderPart {
     pub skipped: u64,
     pub undecided: u64,
     pub not_written: u64,
+}
+
+/// The builders whose functions never returned, and were left behind; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftBehind(Arc<Mutex<BTreeSet<usize>>>);
+
+impl LeftBehind {
+    pub fn add(&self, builder: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(builder);
+    }
+
+    pub fn has(&self, builder: usize) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&builder)
+    }
 }
 
 /// The counts of the actuator.

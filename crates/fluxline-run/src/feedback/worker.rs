@@ -16,7 +16,7 @@ use fluxline_core::Span;
 
 use super::decider::{Asked, Decider, Outcome};
 use super::inline::say_gone;
-use super::part::DeciderPart;
+use super::part::{DeciderPart, LeftBehind};
 use crate::filter::RunSource;
 
 /// The longest sleep without an event.
@@ -36,6 +36,7 @@ pub(crate) struct WorkerHandle {
     builder: usize,
     answer: Duration,
     monitor: crate::monitor::Monitor,
+    left_behind: LeftBehind,
 }
 
 /// The thread's side.
@@ -78,13 +79,21 @@ impl<O: Outlets> Worker<O> {
         outlets: O,
         waiting_max: usize,
         answer_ms: u64,
+        left_behind: LeftBehind,
     ) -> (Worker<O>, WorkerHandle) {
         let (state, changed) = (Mutex::new(State::default()), Condvar::new());
         let shared = Arc::new(Shared { state, changed, waiting_max });
         let (to, over) = channel();
         let (builder, monitor) = (decider.builder(), decider.monitor().clone());
         let answer = Duration::from_millis(answer_ms) + END_ANSWER;
-        let handle = WorkerHandle { shared: Arc::clone(&shared), over, builder, answer, monitor };
+        let handle = WorkerHandle {
+            shared: Arc::clone(&shared),
+            over,
+            builder,
+            answer,
+            monitor,
+            left_behind,
+        };
         (Worker { decider, outlets, shared, is_gone: false, _over: to }, handle)
     }
 
@@ -208,6 +217,8 @@ impl WorkerHandle {
                 state.part.undecided += left;
                 state.is_left = true;
                 state.waiting.clear();
+                drop(state);
+                self.left_behind.add(self.builder);
                 self.monitor.fault(format_args!(
                     "the function of [loop] at builder-{} does not return: the run ends without \
                      it, and {left} events are undecided",

@@ -70,7 +70,13 @@ impl Shared<'_> {
         outlets: O,
     ) -> Option<LoopSide<I>> {
         let (decider, of) = self.decider(number)?;
-        let (worker, handle) = Worker::new(decider, outlets, of.waiting_max as usize, of.answer_ms);
+        let (worker, handle) = Worker::new(
+            decider,
+            outlets,
+            of.waiting_max as usize,
+            of.answer_ms,
+            self.left_behind.clone(),
+        );
         // A function that never returns is left behind.
         drop(std::thread::spawn(move || worker.run()));
         let is_live = !self.graph.reads_files(self.experiment);
@@ -99,8 +105,10 @@ impl Shared<'_> {
         let stop = (self.graph.own == Some(Own::Actuator)).then(|| Stop::clone(&self.stop));
         let (builders, monitor) = (self.graph.builders(), self.monitor.clone());
         let folder = folder.map(Path::to_path_buf);
+        let left_behind = self.left_behind.clone();
         move |inlets| {
             Actuator::new(inlets, builders, clock, monitor)
+                .with_left_behind(left_behind)
                 .with_deadline(deadline)
                 .with_stop(stop)
                 .with_file(folder.as_deref())

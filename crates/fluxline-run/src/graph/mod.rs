@@ -43,7 +43,7 @@ use crate::built::{Built, GraphEnd};
 use crate::config;
 use crate::control::Control;
 use crate::error::Error;
-use crate::feedback::{LoopPlan, MakeDecide};
+use crate::feedback::{LeftBehind, LoopPlan, MakeDecide};
 use crate::monitor::Monitor;
 use crate::output::Output;
 use crate::plan::Edges;
@@ -254,6 +254,7 @@ struct Shared<'a> {
     board: Board,
     monitor: Monitor,
     stop: Stop,
+    left_behind: LeftBehind,
 }
 
 impl Shared<'_> {
@@ -344,6 +345,7 @@ impl Between<'_> {
             board: graph.board(self.experiment),
             monitor: self.monitor.clone(),
             stop: self.stop.clone(),
+            left_behind: LeftBehind::default(),
         }
     }
 
