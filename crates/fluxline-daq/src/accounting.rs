@@ -20,6 +20,9 @@ impl Ledger {
         if other.edges.is_some() {
             self.edges.clone_from(&other.edges);
         }
+        if other.feedback.is_some() {
+            self.feedback.clone_from(&other.feedback);
+        }
         self.rejects.extend(other.rejects.iter().cloned());
         for amendment in &other.amendments {
             let amendment = Amendment { source: number(amendment.source), ..amendment.clone() };

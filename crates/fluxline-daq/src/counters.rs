@@ -234,6 +234,31 @@ fluxline_core::counters! {
 }
 
 fluxline_core::counters! {
+    /// Counters of a feedback loop: the outcome of each closed event and of each decision.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct LoopCounters {
+        decided [Sum "event"] "Events on which the function decided, with bytes to write" => "";
+        declined [Sum "event"] "Events for which the function wanted nothing written" => "";
+        skipped [Sum "event"] "Events that were skipped because the function was behind"
+            => "Make the function faster, add builders, or raise `waiting-max` under `[loop]`.";
+        undecided [Sum "event"] "Events on which the function failed, or after which it had ended"
+            => "The notes have the reason; mend the function.";
+        not_written [Sum "write"] "Decisions that were not written: the actuator had gone"
+            => "The notes name the reason; find out why the actuator ended.";
+        arrived [Sum "write"] "Writes that came to the actuator" => "";
+        lost [Sum "write"] "Writes on their way to an actuator or from a builder that ended"
+            => "The notes name the node; find out why it ended.";
+        late [Sum "write"] "Writes that came after the deadline; they are among those that came"
+            => "See the parts of the delay in run.json, and docs/loop.md.";
+        unmeasured [Sum "write"] "Writes whose sampling time is missing or in the future"
+            => "Synchronise the clocks of the boards, or write `sampled = \"arrival\"`.";
+        handed_on [Sum "write"] "Writes to an actuator in another process" => "";
+        came_in [Sum "write"] "Writes that came from builders in other processes" => "";
+    }
+}
+
+fluxline_core::counters! {
     /// Counters of a sink: the places of the events that it was given.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]

@@ -146,6 +146,20 @@ impl EventBatch {
         })
     }
 
+    /// Returns the row at `place` with its packets, and moves the place behind it; `None`: the
+    /// batch has no more rows.
+    pub fn view_at(&self, place: &mut BatchPlace) -> Option<EventView<'_>> {
+        let Lengths { events, packets, bytes, .. } = place.0;
+        let row = self.events.get(events)?;
+        let packets = part(&self.packets, packets, row.packets as usize);
+        let length = packets.iter().map(|packet| packet.bytes as usize).sum();
+        let bytes = part(&self.bytes, bytes, length);
+        let size =
+            Lengths { events: 1, packets: packets.len(), bytes: bytes.len(), ..Lengths::default() };
+        place.0.add(size);
+        Some(EventView { row, packets, bytes })
+    }
+
     /// Removes the events whose entry in `keep` is false, with their packets; an event without an
     /// entry stays. Cost: one move of the bytes behind the first removed event.
     pub fn retain(&mut self, keep: &[bool]) {
@@ -230,6 +244,10 @@ impl<'a> EventView<'a> {
         self.row.status == EventStatus::Late
     }
 }
+
+/// A place in a batch that grows: between two of its rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchPlace(Lengths);
 
 /// Lengths of a batch's lists.
 #[derive(Clone, Copy, Debug, Default)]

@@ -21,6 +21,7 @@ use crate::config;
 use crate::control::{Control, RunState};
 use crate::error::Error;
 use crate::events::{Subscribers, Subscription};
+use crate::feedback::{LoopPlan, MakeDecide};
 use crate::filter::{Expression, Filter, FilterStage, RunSource};
 use crate::graph::world::{self, World};
 use crate::graph::{self, Between, Graph};
@@ -60,6 +61,8 @@ pub struct Options {
     pub link: Option<String>,
     /// The only node of the run in this process (`readout-0`, `builder-1`); `None`: all nodes.
     pub node: Option<String>,
+    /// Makes the function of `[loop]` for each builder; `None`: the experiment names it.
+    pub decide: Option<MakeDecide>,
     /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
     pub open_sink: Option<OpenSink>,
 }
@@ -122,7 +125,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let resident = host::resident();
     config::check_memory(&experiment)?;
     let loaded = load_formats(&experiment)?;
-    let graph = Graph::of(&experiment, options.link.as_deref(), options.node.as_deref())?;
+    let graph = graph_of(&experiment, &loaded, &options)?;
     let is_virtual = graph.as_ref().is_some_and(Graph::is_virtual);
     let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;
     let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
@@ -157,11 +160,11 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let filter = FilterStage::of(expression, options.filter).with_mark(mark);
-    let subscribers = Subscribers::default();
-    let sink = SinkStage::new(sink);
+    let (subscribers, sink) = (Subscribers::default(), SinkStage::new(sink));
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
+    let folder = plan.folder.clone();
     let threads = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph },
+        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph, folder },
         &control,
         &stop,
         &monitor,
@@ -183,6 +186,19 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         clock: host::clock(),
         host,
     })
+}
+
+/// Returns the graph of a run, with the functions of its feedback loop; `None`: all is one node.
+fn graph_of(
+    experiment: &Experiment,
+    loaded: &[LoadedFormat],
+    options: &Options,
+) -> Result<Option<Graph>, Error> {
+    let decide = options.decide.clone();
+    match Graph::of(experiment, options.link.as_deref(), options.node.as_deref())? {
+        Some(graph) => graph.with_feedback(experiment, loaded, decide).map(Some),
+        None => LoopPlan::of(experiment, loaded, decide, 0..0).map(|_| None),
+    }
 }
 
 /// Opens the inputs that this process reads, with their numbers. Other processes read the others,
@@ -263,6 +279,7 @@ struct Parts<'a> {
     outlets: Outlets,
     builder: BuilderConfig,
     graph: Option<Graph>,
+    folder: Option<PathBuf>,
 }
 
 /// Starts the threads, the inputs' last.
@@ -272,7 +289,7 @@ fn spawn(
     stop: &Stop,
     monitor: &Monitor,
 ) -> Result<Threads, Error> {
-    let Parts { experiment, loaded, inputs, outlets, builder, graph } = parts;
+    let Parts { experiment, loaded, inputs, outlets, builder, graph, folder } = parts;
     let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
         record::start(outlets, bounds, experiment.recorder_core, monitor.clone());
@@ -282,7 +299,8 @@ fn spawn(
         rings.push((number as u16, ring));
         feeds.push((number, feed));
     }
-    let between = Between { experiment, loaded, builder: &builder, queue, control, stop, monitor };
+    let builder = &builder;
+    let between = Between { experiment, loaded, builder, queue, control, stop, monitor, folder };
     let readout = match graph {
         None => start_alone(between, rings),
         Some(graph) if graph.is_virtual() => {
@@ -301,7 +319,7 @@ fn spawn(
 
 /// Starts readout and builder in one thread.
 fn start_alone(between: Between<'_>, rings: Vec<(u16, InputRing)>) -> JoinHandle<Built> {
-    let Between { experiment, loaded, builder, queue, control, stop, monitor } = between;
+    let Between { experiment, loaded, builder, queue, control, stop, monitor, .. } = between;
     let descriptions = loaded.iter().map(|format| format.description.clone());
     let names = experiment.sources.iter().map(|source| source.name.clone());
     let limits =

@@ -30,6 +30,8 @@ pub(crate) struct Built {
 pub(crate) struct GraphEnd {
     /// Nodes and edges, for run.json.
     pub document: Value,
+    /// The block `loop` of run.json; `None`: no node of a loop was here.
+    pub feedback: Option<Value>,
     /// The time at which virtual time begins.
     pub began: Moment,
     /// The virtual time at the end; `None`: the run was in the time of this host.

@@ -26,6 +26,7 @@ mod config;
 mod control;
 mod error;
 mod events;
+pub mod feedback;
 pub mod filter;
 pub mod gathered;
 mod graph;

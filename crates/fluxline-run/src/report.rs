@@ -126,6 +126,9 @@ impl Report {
         document["periods"] = ended.built.periods.document();
         if let Some(graph) = &ended.built.graph {
             document["graph"] = graph.document.clone();
+            if let Some(feedback) = &graph.feedback {
+                document["loop"] = feedback.clone();
+            }
             graph.put_times(&mut document);
         }
         let file_bytes = ended.recorded.counts.file_bytes;

@@ -76,7 +76,7 @@ impl Delays {
 }
 
 /// Returns a time in its largest unit, to the tenth.
-fn short(ns: u64) -> String {
+pub(crate) fn short(ns: u64) -> String {
     match ns as f64 {
         ns if ns < 1e3 => format!("{ns} ns"),
         ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),

@@ -115,7 +115,8 @@ impl Evidence<'_> {
 
     /// Returns the reason to look at a run without a single datagram: the places where it waited.
     fn nothing_received(&self) -> Option<String> {
-        if self.ledger.received() > 0 || self.accepts(NOTHING_RECEIVED) {
+        let writes = self.ledger.feedback.as_ref().map_or(0, |of| of.came_in);
+        if self.ledger.received() > 0 || writes > 0 || self.accepts(NOTHING_RECEIVED) {
             return None;
         }
         let places = self.inputs.iter().zip(&self.ledger.inputs);

@@ -166,6 +166,7 @@ fn print_ledger(document: &Value, integrity: &Integrity) {
     if let Some(sentence) = document["sentence"].as_str() {
         say!("status {}: {sentence}", document["status"]);
     }
+    fluxline_run::feedback::lines(&document["loop"]).iter().for_each(|line| say!("{line}"));
     say!("\n{}", ledger.table());
     match integrity.is_sound() {
         true => say!("{}", ledger.closing()),

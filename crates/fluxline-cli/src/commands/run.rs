@@ -42,7 +42,8 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
     }
     experiment.check().map_err(Failure::input)?;
     let has_link = arguments.link.is_some() || experiment.link.is_some();
-    let is_graph = experiment.cluster.is_none() && (has_link || experiment.graph.is_some());
+    let has_nodes = has_link || experiment.graph.is_some() || experiment.feedback.is_some();
+    let is_graph = experiment.cluster.is_none() && has_nodes;
     if let Some(node) = arguments.node.as_ref().filter(|_| !is_graph) {
         check_for_cluster(&arguments)?;
         return super::node::run(experiment, node.clone(), arguments.id, json);
@@ -185,6 +186,7 @@ fn from_flags(
         sink: experiment::Sink::default(),
         graph: None,
         link: None,
+        feedback: None,
         cluster: None,
         nodes: BTreeMap::new(),
     })

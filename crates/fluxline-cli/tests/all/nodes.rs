@@ -116,6 +116,36 @@ fn run_apart(link: &str) {
     gather(folder.path());
 }
 
+/// Runs the nodes of a loop as processes: the actuator counts what the builders wrote.
+#[test]
+fn a_loop_of_processes_loses_decisions_or_counts_them_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = experiment(folder.path(), 300);
+    let mut text = std::fs::read_to_string(&experiment).expect("written");
+    text.push_str("[loop]\nvalues = [\"event.key\"]\nwaiting-max = 9999\ndeadline-us = 1e9\n");
+    std::fs::write(&experiment, text).expect("written");
+    let link = format!("shm:loop{}", std::process::id());
+    let all = NODES.iter().chain(&["actuator-0"]);
+    let nodes = all.map(|node| (node, Node::start(&experiment, &link, node, folder.path())));
+    let (mut decided, mut arrived) = (0, 0);
+    for (name, node) in nodes.collect::<Vec<_>>() {
+        let (status, document, errors) = node.end();
+        assert_eq!(status, Some(0), "{name}: {errors}{document}");
+        assert_laws(&document);
+        let counts = &document["loop"]["counts"];
+        if name.starts_with("builder") {
+            decided += number(counts, "decided");
+            assert_eq!(counts["decided"], counts["handed_on"]);
+        } else if *name == "actuator-0" {
+            arrived += number(counts, "arrived");
+            assert_eq!(document["loop"]["delays"]["sampled_to_written"]["writes"], 300);
+        } else {
+            assert!(document["loop"].is_null());
+        }
+    }
+    assert_eq!((decided, arrived), (300, 300));
+}
+
 /// Gathers the folders of all nodes, then what is wrong to gather.
 fn gather(folder: &Path) {
     let at = |name: &str| folder.join(name).display().to_string();

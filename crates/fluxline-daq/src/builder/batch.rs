@@ -129,6 +129,11 @@ impl Gathering {
         self.batch.bytes.extend_from_slice(bytes);
     }
 
+    /// Returns the batch so far.
+    pub(super) fn batch(&self) -> &EventBatch {
+        &self.batch
+    }
+
     /// Returns the texts about incomplete events.
     pub(super) fn missing(&mut self) -> &mut String {
         &mut self.batch.missing

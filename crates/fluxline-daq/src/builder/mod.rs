@@ -286,6 +286,12 @@ impl Builder {
             || self.gathering.begun().is_some_and(|begun| begun + self.config.batch_age <= now)
     }
 
+    /// Returns the closed events that are not taken yet.
+    #[must_use]
+    pub fn closed(&self) -> &EventBatch {
+        self.gathering.batch()
+    }
+
     /// Returns the closed events so far, possibly none, and uses the memory of `spare` for the next
     /// ones.
     #[must_use]

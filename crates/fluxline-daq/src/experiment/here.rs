@@ -15,6 +15,11 @@ pub fn filter_sentence(key: &str, error: &str) -> String {
     format!("[filter] {key}, {}.", error.trim_end_matches('.'))
 }
 
+/// Returns the sentence on a mistake in an expression of `[loop]`.
+pub fn loop_sentence(error: &str) -> String {
+    format!("[loop] values, {}.", error.trim_end_matches('.'))
+}
+
 /// An address that a source listens on.
 struct Listen<'a> {
     path: String,
@@ -36,7 +41,8 @@ impl Experiment {
     fn check_filter(&self) -> Result<(), Problem> {
         let all = [("keep", &self.filter.keep), ("mark", &self.filter.mark)];
         let expressions = || all.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?)));
-        if expressions().next().is_none() {
+        let values = || self.feedback.iter().flat_map(|of| &of.values);
+        if expressions().next().is_none() && values().next().is_none() {
             return Ok(());
         }
         let formats = self.sources.iter().map(|of| formats::load(&of.format, &of.parameters));
@@ -50,6 +56,10 @@ impl Experiment {
             EventExpression::compile(text, &inputs).map_err(|error| {
                 Problem::at(format!("filter.{key}"), filter_sentence(key, &error))
             })?;
+        }
+        for text in values() {
+            EventExpression::compile(text, &inputs)
+                .map_err(|error| Problem::at("loop.values", loop_sentence(&error)))?;
         }
         Ok(())
     }

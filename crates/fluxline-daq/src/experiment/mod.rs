@@ -3,6 +3,7 @@
 mod accept;
 mod check;
 mod cluster;
+mod feedback;
 mod file_list;
 mod framing;
 mod graph;
@@ -21,9 +22,10 @@ pub use accept::{
 };
 pub use check::check_seconds;
 pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, check_node_name};
+pub use feedback::{Feedback, Sampled};
 pub use file_list::FileList;
 pub use graph::{Builders, Link, Nodes, RING_BYTES_MIN, Readouts, THREADS};
-pub use here::filter_sentence;
+pub use here::{filter_sentence, loop_sentence};
 pub use model::*;
 pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
@@ -71,6 +73,11 @@ impl Experiment {
                 raw.file.resolve(folder);
             }
         }
+        if let Some(program) = self.feedback.as_mut().and_then(|of| of.program.first_mut())
+            && program.contains('/')
+        {
+            *program = folder.join(&*program).display().to_string();
+        }
         let file = self.sink.kafka.as_mut().and_then(|kafka| kafka.settings_file.as_mut());
         let cluster = self.cluster.as_mut().and_then(|cluster| cluster.settings_file.as_mut());
         for file in file.into_iter().chain(cluster) {
@@ -97,6 +104,7 @@ impl Experiment {
             return Err(Problem::at("", text));
         }
         self.check_graph()?;
+        self.check_feedback()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::cluster::{Cluster, NodeTable};
+use super::feedback::Feedback;
 use super::file_list::FileList;
 use super::graph::{Link, Nodes};
 use super::roce::Roce;
@@ -66,6 +67,9 @@ pub struct Experiment {
     /// The link between the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
+    /// The function that decides on closed events, and the actuator node.
+    #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<Feedback>,
     /// The readout nodes of a cluster, by name.
     #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeTable>,

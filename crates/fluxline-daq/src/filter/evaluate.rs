@@ -17,6 +17,12 @@ pub(super) fn is_true(of: &EventExpression, event: &EventView<'_>) -> bool {
     scope.value(&of.compiled.root).is_true()
 }
 
+/// Returns the value of the expression for the event; `None`: absent, or a text.
+pub(super) fn number(of: &EventExpression, event: &EventView<'_>) -> Option<f64> {
+    let scope = EventScope { of, event };
+    scope.value(&of.compiled.root).float()
+}
+
 /// An event.
 struct EventScope<'a> {
     of: &'a EventExpression,

@@ -72,4 +72,11 @@ impl EventExpression {
     pub fn is_true(&self, event: &EventView<'_>) -> bool {
         evaluate::is_true(self, event)
     }
+
+    /// Returns the value of the expression for the event, true as 1 and false as 0; `None`: it is
+    /// absent or a text. Cost: as [`Self::is_true`].
+    #[must_use]
+    pub fn number(&self, event: &EventView<'_>) -> Option<f64> {
+        evaluate::number(self, event)
+    }
 }

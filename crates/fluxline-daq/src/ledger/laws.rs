@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{FilterCounters, Ledger, RemoteWriteCounters};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `edge`, `builder`, `filter`, `sink` and `truth`, each summed over all of its
+/// `remote`, `source`, `edge`, `loop`, `builder`, `filter`, `sink` and `truth`, each summed over all of its
 /// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
@@ -37,6 +37,8 @@ pub enum Needs {
     Sink,
     /// Several nodes, with edges between them.
     Edges,
+    /// A feedback loop.
+    Loop,
 }
 
 /// The result of a law.
@@ -206,6 +208,18 @@ pub const LAWS: &[Law] = &[
         ],
         needs: Needs::Sink,
     },
+    Law {
+        name: "closed events = decided + declined + skipped + undecided",
+        left: &["builder.events_complete", "builder.events_incomplete", "builder.events_stopped"],
+        right: &["loop.decided", "loop.declined", "loop.skipped", "loop.undecided"],
+        needs: Needs::Loop,
+    },
+    Law {
+        name: "decided + come from elsewhere = arrived + not written + lost + handed on",
+        left: &["loop.decided", "loop.came_in"],
+        right: &["loop.arrived", "loop.not_written", "loop.lost", "loop.handed_on"],
+        needs: Needs::Loop,
+    },
 ];
 
 impl Ledger {
@@ -222,6 +236,7 @@ impl Ledger {
                 Needs::Filter => filter,
                 Needs::Sink => self.sink.is_some(),
                 Needs::Edges => self.edges.is_some(),
+                Needs::Loop => self.feedback.is_some(),
             })
             .map(|law| LawResult {
                 name: law.name.to_owned(),
@@ -251,6 +266,10 @@ impl Ledger {
             "edge" => {
                 let edges = self.edges.clone().unwrap_or_default();
                 edges.rows().find(|row| row.0.name == name).map(|row| row.1)
+            }
+            "loop" => {
+                let feedback = self.feedback.clone().unwrap_or_default();
+                feedback.rows().find(|row| row.0.name == name).map(|row| row.1)
             }
             "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
             "filter" => self.filter.rows().find(|row| row.0.name == name).map(|row| row.1),

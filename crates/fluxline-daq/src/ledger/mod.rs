@@ -20,8 +20,8 @@ use crate::event::{EventBatch, EventStatus, PacketRow};
 use crate::missing_range::MissingRange;
 
 pub use crate::counters::{
-    BuilderCounters, EdgeCounters, FilterCounters, HostCounters, InputCounters, PausedCounters,
-    RemoteWriteCounters, SinkCounters, SourceCounters,
+    BuilderCounters, EdgeCounters, FilterCounters, HostCounters, InputCounters, LoopCounters,
+    PausedCounters, RemoteWriteCounters, SinkCounters, SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
 pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
@@ -42,6 +42,9 @@ pub struct Ledger {
     /// Counters of the edges between nodes; `None` where all is one node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edges: Option<EdgeCounters>,
+    /// Counters of the feedback loop; `None` without one.
+    #[serde(rename = "loop", skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<LoopCounters>,
     /// Counters of the event builder.
     pub builder: BuilderCounters,
     /// The part of the counters above that belongs to armed and paused time; its events are in no

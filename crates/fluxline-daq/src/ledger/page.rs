@@ -7,7 +7,8 @@ use fluxline_core::fabric::WorkCounters;
 
 use super::{
     BuilderCounters, Counted, EdgeCounters, Fate, FilterCounters, HostCounters, InputCounters,
-    LAWS, Needs, OUTCOMES, PausedCounters, RemoteWriteCounters, SinkCounters, SourceCounters,
+    LAWS, LoopCounters, Needs, OUTCOMES, PausedCounters, RemoteWriteCounters, SinkCounters,
+    SourceCounters,
 };
 
 /// Returns the page that explains every counter, in Markdown.
@@ -30,6 +31,8 @@ pub fn counters_page() -> String {
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
     let about = "One set per run with several nodes ([nodes.md](nodes.md)).";
     page_section(&mut out, "Edges", about, EdgeCounters::ROWS);
+    let about = "One set per run with a feedback loop ([loop.md](loop.md)).";
+    page_section(&mut out, "Loop", about, LoopCounters::ROWS);
     let about = "The part of the counters above that belongs to the time in which the run was \
                  armed or paused.";
     page_section(&mut out, "Armed and paused", about, PausedCounters::ROWS);
@@ -57,6 +60,7 @@ fn law_section(out: &mut String) {
             Needs::Truth => "where an emulator says what it sent",
             Needs::RemoteWrites => "where peers write into memory",
             Needs::Filter => "with a filter",
+            Needs::Loop => "with a feedback loop",
             Needs::Edges => "with several nodes",
             Needs::Sink => "where events go to a sink",
         };

@@ -1,7 +1,7 @@
 //! The remedies of counters.
 
 use crate::counters::{
-    EdgeCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
+    EdgeCounters, HostCounters, InputCounters, LoopCounters, RemoteWriteCounters, SourceCounters,
 };
 
 /// Returns the remedy of a counter, named as laws name it.
@@ -12,6 +12,7 @@ pub(super) fn remedy(counter: &str) -> &'static str {
         "remote" => RemoteWriteCounters::ROWS,
         "source" => SourceCounters::ROWS,
         "edge" => EdgeCounters::ROWS,
+        "loop" => LoopCounters::ROWS,
         _ => HostCounters::ROWS,
     };
     rows.iter().find(|row| row.name == name).map_or("", |row| row.remedy)

@@ -39,6 +39,8 @@ impl Ledger {
         nonzero(&mut out, "builder", self.builder.rows());
         nonzero(&mut out, "armed or paused", self.paused.rows());
         nonzero(&mut out, "filter", self.filter.rows());
+        let feedback = self.feedback.clone().unwrap_or_default();
+        nonzero(&mut out, "loop", feedback.rows());
         nonzero(&mut out, "host", self.host.rows());
         self.reject_lines(&mut out);
         self.lost_lines(&mut out);

@@ -145,7 +145,7 @@ impl<F: FnMut(&EventView<'_>) -> bool + Send> Filter for EachEvent<F> {
 }
 
 /// Returns the message of a panic.
-fn panic_words(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.map_or_else(|| "it panicked".to_owned(), |text| format!("it panicked: {text}"))

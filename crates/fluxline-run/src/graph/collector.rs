@@ -11,6 +11,7 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::event::EventBatch;
 
 use super::link::EPOCH;
+use super::loop_side::LoopSide;
 use super::parts::{Board, BuilderPart, Numbers, Sum};
 use crate::built::taken_of;
 use crate::monitor::{Monitor, Stats};
@@ -45,6 +46,8 @@ pub(crate) struct BuilderThread<I> {
     /// Ends a builder whose readouts are other processes; `None`: its readouts end it.
     pub stop: Option<Stop>,
     pub clock: Clock,
+    /// The feedback loop; `None`: there is none.
+    pub side: Option<LoopSide<I>>,
 }
 
 /// The clock by which a builder ends events.
@@ -64,10 +67,13 @@ impl<I: Inlets> BuilderThread<I> {
         let (mut known, mut published, mut worked) = (0, Moment::default(), 0);
         self.publish(false);
         loop {
-            let (builder, to) = (self.number, &self.to);
+            let (builder, to, side) = (self.number, &self.to, &mut self.side);
             let mut put = |partition: &PartitionBuilder, batch: OutputBatch| {
                 let sources = partition.sources()[known..].to_vec();
                 known = partition.sources().len();
+                if let Some(side) = side {
+                    side.look(partition, &batch.events, true);
+                }
                 // The collector lives as long as any builder.
                 let _ = to.send(Built { builder, sources, events: batch.events });
             };
@@ -83,7 +89,8 @@ impl<I: Inlets> BuilderThread<I> {
             match progress {
                 // What has come is built.
                 Progress::Idle if self.stop.as_ref().is_some_and(Stop::is_over) => {
-                    for readout in self.node.stop(&mut put) {
+                    let left = self.node.stop(&mut put);
+                    for readout in left {
                         self.monitor.fault(format_args!(
                             "this builder was stopped before readout-{readout} had ended: packets \
                              that it sends later are in no event"
@@ -91,8 +98,12 @@ impl<I: Inlets> BuilderThread<I> {
                     }
                     break;
                 }
-                Progress::Idle => self.node.rest(REST),
+                Progress::Idle => {}
                 Progress::Worked | Progress::Over => worked = self.spend(worked),
+            }
+            let more_after = self.go_on();
+            if progress == Progress::Idle {
+                self.node.rest(more_after.unwrap_or(REST).min(REST));
             }
             if progress == Progress::Over {
                 break;
@@ -104,8 +115,21 @@ impl<I: Inlets> BuilderThread<I> {
                 self.publish(false);
             }
         }
+        self.go_on();
+        if let Some(side) = &mut self.side {
+            side.finish(self.node.inlets());
+        }
         self.say();
         self.publish(true);
+    }
+
+    /// Shows the events that closed to the feedback loop; returns the time until it has more to
+    /// do.
+    fn go_on(&mut self) -> Option<Span> {
+        let side = self.side.as_mut()?;
+        let partition = self.node.partition();
+        side.look(partition, partition.builder().closed(), false);
+        side.go_on(self.node.inlets())
     }
 
     /// Lets the virtual time of the packets behind the first `worked` pass; returns their number.
@@ -142,6 +166,9 @@ impl<I: Inlets> BuilderThread<I> {
         let part = BuilderPart::of(self.node.partition(), self.node.dead(), is_last);
         let part = BuilderPart { link_time, ..part };
         self.board.set_builder(self.number, part);
+        if let Some(side) = &self.side {
+            self.board.set_decider(self.number, side.part());
+        }
     }
 }
 

@@ -82,6 +82,8 @@ pub(crate) struct Places {
     pub builders: usize,
     /// Nodes of a simulated world that push packets: one for each source.
     pub sensors: usize,
+    /// The run has an actuator.
+    pub has_actuator: bool,
     /// The key of all rings.
     pub key: Key,
     pub ring_bytes: u64,
@@ -107,6 +109,17 @@ impl Places {
         format!("sensor-{number}")
     }
 
+    /// Returns the name of the actuator.
+    pub fn actuator() -> String {
+        "actuator-0".to_owned()
+    }
+
+    /// Returns the name of the node that writes to the actuator for builder number `number`, where
+    /// the builder's own node does not.
+    pub fn decider(number: usize) -> String {
+        format!("decider-{number}")
+    }
+
     /// Returns the name of a node without a part in the run; it comes behind all others.
     pub fn unused(number: usize) -> String {
         format!("unused-{number}")
@@ -118,6 +131,8 @@ impl Places {
         match node.split('-').next() {
             Some("readout") => number,
             Some("builder") => self.readouts + number,
+            Some("actuator") => self.readouts + self.builders,
+            Some("decider") => self.readouts + self.builders + 1 + number,
             _ => self.readouts + self.builders + number,
         }
     }
@@ -162,7 +177,9 @@ impl Places {
         let builders = (0..self.builders).map(Places::builder);
         let readouts = (0..self.readouts).map(Places::readout);
         let sensors = (0..self.sensors).map(Places::sensor);
-        let mut names: Vec<String> = builders.chain(readouts).chain(sensors).collect();
+        let actuator = self.has_actuator.then(Places::actuator);
+        let mut names: Vec<String> =
+            builders.chain(readouts).chain(sensors).chain(actuator).collect();
         names.sort();
         let replace = |keys: String, (number, name): (usize, &String)| {
             keys.replace(&format!(":{name}@"), &format!(":{number}@"))
@@ -177,7 +194,7 @@ impl Places {
     /// The keys are wrong, or the network has too few nodes.
     pub fn in_network(self) -> Result<(Places, usize), Error> {
         let Link::Simulated(network, keys) = &self.link else { return Ok((self, 0)) };
-        let wanted = self.readouts + self.builders + self.sensors;
+        let wanted = self.readouts + self.builders + self.sensors + usize::from(self.has_actuator);
         let keys = &self.with_numbers(keys);
         let of = |keys: &str| {
             let behind = if keys.is_empty() { "" } else { "?" };
@@ -200,8 +217,11 @@ impl Places {
             }
             None => Err(Error::input(format_args!(
                 "--link sim:{network}?{keys}: the network has {there} nodes, and the run needs \
-                 {wanted}: {} sources, {} readouts, {} builders; give it more nodes.",
-                self.sensors, self.readouts, self.builders
+                 {wanted}: {} sources, {} readouts, {} builders{}; give it more nodes.",
+                self.sensors,
+                self.readouts,
+                self.builders,
+                if self.has_actuator { ", an actuator" } else { "" }
             ))),
         }
     }
@@ -225,14 +245,26 @@ impl Places {
         Ok(node)
     }
 
+    /// Opens the actuator with a ring for each builder.
+    pub fn open_actuator(&self, slots: u32, slot_bytes: u32) -> Result<RingNode, Error> {
+        let mut node = self.open(&Places::actuator())?;
+        for from in (0..self.builders).map(Places::builder) {
+            add_ring(
+                &mut node,
+                &from,
+                &RingPlan::new(ring_name(&from), self.key, slots, slot_bytes),
+            )?;
+        }
+        Ok(node)
+    }
+
     /// Makes the ring of `to` into which `from` pushes.
     pub fn add_lane(&self, node: &mut RingNode, from: &str) -> Result<(), Error> {
         const SLOTS: u32 = 4;
         // The size of a ring is a power of two that holds four of the longest records and more.
         let slot_bytes = (self.ring_bytes / 8).saturating_sub(64) as u32;
         let plan = RingPlan::new(ring_name(from), self.key, SLOTS, slot_bytes);
-        let added = node.add_lane(&plan);
-        added.map_err(|error| Error::failed(format_args!("the ring for {from}: {error}.")))
+        add_ring(node, from, &plan)
     }
 
     /// Connects `from` to its ring in the memory of `to`.
@@ -245,6 +277,11 @@ impl Places {
         let added = node.add_outlet(to_ring);
         added.map_err(|error| Error::failed(format_args!("{from} cannot reach {to}: {error}.")))
     }
+}
+
+fn add_ring(node: &mut RingNode, from: &str, plan: &RingPlan) -> Result<(), Error> {
+    let added = node.add_lane(plan);
+    added.map_err(|error| Error::failed(format_args!("the ring for {from}: {error}.")))
 }
 
 fn ring_name(from: &str) -> Name {
@@ -278,6 +315,7 @@ mod tests {
             readouts: 1,
             builders: 11,
             sensors: 2,
+            has_actuator: false,
             key: Key(1),
             ring_bytes: 1 << 20,
             world: 0,
@@ -297,13 +335,15 @@ mod tests {
             readouts: 2,
             builders: 3,
             sensors: 0,
+            has_actuator: true,
             key,
             ring_bytes: 1 << 20,
             world: 0,
             addresses: BTreeMap::new(),
         };
         let nodes = ["readout-0", "readout-1", "builder-0", "builder-1", "builder-2"];
-        let ports: Vec<u16> = nodes.iter().map(|node| places.address(node).port()).collect();
-        assert_eq!(ports, [5000, 5001, 5002, 5003, 5004]);
+        let nodes = nodes.into_iter().chain(["actuator-0", "decider-0", "decider-2"]);
+        let ports: Vec<u16> = nodes.map(|node| places.address(node).port()).collect();
+        assert_eq!(ports, [5000, 5001, 5002, 5003, 5004, 5005, 5006, 5008]);
     }
 }

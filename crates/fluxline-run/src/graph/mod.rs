@@ -8,16 +8,21 @@
 //!
 //! `link.rs` reads the link and names the nodes, `taker.rs` is a readout, `collector.rs` a builder
 //! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time, with
-//! the sensors of `sensor.rs`. The pieces that build events are those of `fluxline-cluster`.
+//! the sensors of `sensor.rs`. `loop_side.rs` and
+//! `actuators.rs` join the feedback loop to them. The pieces that build events are those of `fluxline-cluster`.
 
+mod actuators;
 mod collector;
 mod link;
+mod loop_side;
 mod parts;
 mod sensor;
 mod taker;
 pub(crate) mod world;
 
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -38,6 +43,7 @@ use crate::built::{Built, GraphEnd};
 use crate::config;
 use crate::control::Control;
 use crate::error::Error;
+use crate::feedback::{LeftBehind, LoopPlan, MakeDecide};
 use crate::monitor::Monitor;
 use crate::output::Output;
 use crate::plan::Edges;
@@ -48,6 +54,7 @@ use crate::stop::Stop;
 
 use collector::{BATCHES, BuilderThread, Clock, Collector};
 use link::{EPOCH, Link, Places, RECORD_BYTES};
+use loop_side::LoopSide;
 use parts::Board;
 use taker::GraphTaker;
 
@@ -68,6 +75,8 @@ pub(crate) struct Graph {
     of_file: FileLink,
     /// The only node of this process; `None`: all are.
     own: Option<Own>,
+    /// The feedback loop; `None`: there is none.
+    feedback: Option<Arc<LoopPlan>>,
 }
 
 /// The one node of a process.
@@ -75,6 +84,7 @@ pub(crate) struct Graph {
 enum Own {
     Readout(usize),
     Builder(usize),
+    Actuator,
 }
 
 impl Graph {
@@ -87,7 +97,10 @@ impl Graph {
         link: Option<&str>,
         node: Option<&str>,
     ) -> Result<Option<Graph>, Error> {
-        let is_one = experiment.graph.is_none() && experiment.link.is_none() && link.is_none();
+        let is_one = experiment.graph.is_none()
+            && experiment.link.is_none()
+            && experiment.feedback.is_none()
+            && link.is_none();
         if is_one {
             return Ok(None);
         }
@@ -97,13 +110,28 @@ impl Graph {
         if !link.is_virtual() {
             experiment.check_mixed("[nodes]").map_err(Error::input)?;
         }
-        let own = node.map(|node| Own::of(node, &nodes, &link)).transpose()?;
-        let graph = Graph { nodes, link, of_file, own };
+        let own = node.map(|node| Own::of(node, &nodes, &link, experiment.feedback.is_some()));
+        let own = own.transpose()?;
+        let graph = Graph { nodes, link, of_file, own, feedback: None };
         if graph.is_virtual() {
             world::check(experiment)?;
             graph.places(experiment).in_network()?;
         }
         Ok(Some(graph))
+    }
+
+    /// Makes the functions of the feedback loop for the builders of this process.
+    ///
+    /// # Errors
+    /// A function cannot be made, or there is none.
+    pub fn with_feedback(
+        self,
+        experiment: &Experiment,
+        loaded: &[LoadedFormat],
+        of_caller: Option<MakeDecide>,
+    ) -> Result<Graph, Error> {
+        let plan = LoopPlan::of(experiment, loaded, of_caller, self.own_builders())?;
+        Ok(Graph { feedback: plan.map(Arc::new), ..self })
     }
 
     /// Returns true when its nodes run in virtual time.
@@ -129,7 +157,7 @@ impl Graph {
         match self.own {
             None => 0..self.readouts(),
             Some(Own::Readout(number)) => number..number + 1,
-            Some(Own::Builder(_)) => 0..0,
+            Some(Own::Builder(_) | Own::Actuator) => 0..0,
         }
     }
 
@@ -138,7 +166,7 @@ impl Graph {
         match self.own {
             None => 0..self.builders(),
             Some(Own::Builder(number)) => number..number + 1,
-            Some(Own::Readout(_)) => 0..0,
+            Some(Own::Readout(_) | Own::Actuator) => 0..0,
         }
     }
 
@@ -155,12 +183,20 @@ impl Graph {
         Edges { bytes: readouts * each, builders }
     }
 
+    /// Makes the board of its nodes.
+    fn board(&self, experiment: &Experiment) -> Board {
+        let board = Board::new(self.readouts(), self.builders());
+        board.set_about_loop(self.about_loop(self.reads_files(experiment)));
+        board
+    }
+
     fn places(&self, experiment: &Experiment) -> Places {
         Places {
             link: self.link.clone(),
             readouts: self.readouts(),
             builders: self.builders(),
             sensors: if self.is_virtual() { experiment.sources.len() } else { 0 },
+            has_actuator: experiment.feedback.is_some(),
             key: key_of(experiment),
             ring_bytes: self.of_file.ring_bytes,
             world: WORLDS.fetch_add(1, Ordering::Relaxed),
@@ -171,7 +207,7 @@ impl Graph {
 
 impl Own {
     /// Returns the node of a name.
-    fn of(name: &str, nodes: &Nodes, link: &Link) -> Result<Own, Error> {
+    fn of(name: &str, nodes: &Nodes, link: &Link, has_loop: bool) -> Result<Own, Error> {
         if matches!(link, Link::Threads | Link::Simulated(..)) {
             return Err(Error::input(format_args!(
                 "--node {name}: the nodes of this link are in one process; leave --node out, or \
@@ -184,14 +220,18 @@ impl Own {
         };
         let (readouts, builders) = (nodes.readout.count, nodes.builder.count);
         let readout = of("readout-", readouts).map(Own::Readout);
-        readout.or_else(|| of("builder-", builders).map(Own::Builder)).ok_or_else(|| {
-            Error::input(format_args!(
-                "--node {name}: the experiment has the nodes readout-0 to readout-{} and \
-                 builder-0 to builder-{}.",
-                readouts - 1,
-                builders - 1
-            ))
-        })
+        let actuator = (has_loop && name == Places::actuator()).then_some(Own::Actuator);
+        readout.or(actuator).or_else(|| of("builder-", builders).map(Own::Builder)).ok_or_else(
+            || {
+                Error::input(format_args!(
+                    "--node {name}: the experiment has the nodes readout-0 to readout-{} and \
+                 builder-0 to builder-{}{}.",
+                    readouts - 1,
+                    builders - 1,
+                    if has_loop { ", and actuator-0" } else { "" }
+                ))
+            },
+        )
     }
 }
 
@@ -199,8 +239,8 @@ impl Own {
 /// have another one.
 fn key_of(experiment: &Experiment) -> Key {
     // Not what each node may choose for itself, such as the place of its files.
-    let Experiment { name, sources, events, graph, .. } = experiment;
-    let text = serde_json::to_vec(&(name, sources, events, graph)).unwrap_or_default();
+    let Experiment { name, sources, events, graph, feedback, .. } = experiment;
+    let text = serde_json::to_vec(&(name, sources, events, graph, feedback)).unwrap_or_default();
     Key(fluxline_cluster::digest(&text) | 1)
 }
 
@@ -214,6 +254,7 @@ struct Shared<'a> {
     board: Board,
     monitor: Monitor,
     stop: Stop,
+    left_behind: LeftBehind,
 }
 
 impl Shared<'_> {
@@ -249,7 +290,7 @@ impl Shared<'_> {
         &self,
         number: usize,
         to: SyncSender<collector::Built>,
-    ) -> impl FnOnce(I) -> BuilderThread<I> + use<I> {
+    ) -> impl FnOnce(I, Option<LoopSide<I>>) -> BuilderThread<I> + use<I> {
         let (nodes, config) = (self.graph.readouts(), self.builder.clone());
         let mut partition = PartitionBuilder::new(RUN, nodes, config);
         let reads_files = self.graph.reads_files(self.experiment);
@@ -268,9 +309,9 @@ impl Shared<'_> {
             (false, true) => Clock::Packets,
             (false, false) => Clock::Host,
         };
-        move |inlets| {
+        move |inlets, side| {
             let node = BuilderNode::new(inlets, partition);
-            BuilderThread { number, node, to, board, monitor, named_dead: 0, stop, clock }
+            BuilderThread { number, node, to, board, monitor, named_dead: 0, stop, clock, side }
         }
     }
 
@@ -289,6 +330,8 @@ pub(crate) struct Between<'a> {
     pub control: &'a Control,
     pub stop: &'a Stop,
     pub monitor: &'a Monitor,
+    /// The run folder; `None`: nothing is recorded.
+    pub folder: Option<PathBuf>,
 }
 
 impl Between<'_> {
@@ -299,9 +342,10 @@ impl Between<'_> {
             experiment: self.experiment,
             loaded: self.loaded,
             builder: self.builder,
-            board: Board::new(graph.readouts(), graph.builders()),
+            board: graph.board(self.experiment),
             monitor: self.monitor.clone(),
             stop: self.stop.clone(),
+            left_behind: LeftBehind::default(),
         }
     }
 
@@ -331,13 +375,18 @@ pub(crate) fn start(
     if graph.link == Link::Threads {
         let (outlets, inlets) =
             mailboxes(graph.readouts(), graph.builders(), graph.of_file.ring_bytes as usize);
+        let (writes, actuator) = shared.loop_threads();
+        let mut writes = writes.into_iter();
         for (number, inlets) in inlets.into_iter().enumerate() {
-            let builder = shared.builder(number, to.clone())(inlets);
+            let side = shared.loop_side_of_thread(number, writes.next());
+            let builder = shared.builder(number, to.clone())(inlets, side);
             threads.push(std::thread::spawn(move || builder.run()));
         }
         for ((number, rings), outlets) in rings.into_iter().enumerate().zip(outlets) {
             threads.push(start_readout(&shared, &between, number, rings, outlets));
         }
+        let folder = between.folder.as_deref();
+        threads.extend(actuator.map(|inlets| shared.start_actuator(folder, inlets)));
     } else {
         // All nodes are open before a thread starts.
         let places = graph.places(shared.experiment);
@@ -345,14 +394,18 @@ pub(crate) fn start(
             graph.own_builders().map(|of| places.open_builder(of)).collect::<Result<_, _>>()?;
         let readouts: Vec<RingNode> =
             graph.own_readouts().map(|of| places.open_readout(of)).collect::<Result<_, _>>()?;
+        let actuator = shared.open_actuator(&places)?;
         for (number, node) in graph.own_builders().zip(builders) {
-            let builder = shared.builder(number, to.clone())(node);
+            let side = shared.open_loop_side(number, &places)?;
+            let builder = shared.builder(number, to.clone())(node, side);
             threads.push(std::thread::spawn(move || builder.run()));
         }
         let rings = rings.into_iter().enumerate().filter(|of| graph.own_readouts().contains(&of.0));
         for ((number, rings), node) in rings.zip(readouts) {
             threads.push(start_readout(&shared, &between, number, rings, node));
         }
+        let folder = between.folder.as_deref();
+        threads.extend(actuator.map(|node| shared.start_actuator(folder, node)));
     }
     let board = shared.board.clone();
     let collector = between.collector(graph, board.clone());
@@ -411,6 +464,7 @@ fn collect(
     let (periods, paused) = output.end(crate::periods::Counts::of_ledger(&sum.counts));
     let graph = GraphEnd {
         document: board.get().document(),
+        feedback: board.get().feedback.document(),
         began: EPOCH,
         virtual_end: None,
         crashed: Vec::new(),

@@ -12,6 +12,8 @@ use fluxline_daq::ledger::{EdgeCounters, Ledger};
 use fluxline_daq::pipeline::{InputTaken, NewSource};
 use serde_json::{Value, json};
 
+use crate::feedback::{ActuatorPart, DeciderPart, LoopParts};
+
 /// The counts of a readout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadoutPart {
@@ -84,13 +86,16 @@ pub(crate) struct Board(Arc<Mutex<Parts>>);
 pub(crate) struct Parts {
     pub readouts: Vec<ReadoutPart>,
     pub builders: Vec<BuilderPart>,
+    pub feedback: LoopParts,
 }
 
 impl Board {
     pub fn new(readouts: usize, builders: usize) -> Board {
         let readouts = vec![ReadoutPart::default(); readouts];
         let builders = vec![BuilderPart::default(); builders];
-        Board(Arc::new(Mutex::new(Parts { readouts, builders })))
+        let deciders = vec![None; builders.len()];
+        let feedback = LoopParts { deciders, ..LoopParts::default() };
+        Board(Arc::new(Mutex::new(Parts { readouts, builders, feedback })))
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
@@ -107,6 +112,19 @@ impl Board {
 
     pub fn set_builder(&self, number: usize, part: BuilderPart) {
         self.parts().builders[number] = part;
+    }
+
+    pub fn set_decider(&self, number: usize, part: DeciderPart) {
+        self.parts().feedback.deciders[number] = Some(part);
+    }
+
+    pub fn set_actuator(&self, part: ActuatorPart) {
+        self.parts().feedback.actuator = Some(part);
+    }
+
+    /// Sets the words about the loop.
+    pub fn set_about_loop(&self, about: Value) {
+        self.parts().feedback.about = about;
     }
 
     /// Returns the latest time of the link at which a builder has counted.
@@ -187,6 +205,8 @@ impl Parts {
         let restarts = self.builders.iter().map(|part| part.counts.builder.key_restarts);
         sum.counts.builder.key_restarts = restarts.max().unwrap_or(0);
         sum.counts.edges = Some(self.edges(is_over));
+        // While events are on their way, the loop does not close.
+        sum.counts.feedback = self.feedback.counters().filter(|_| is_over);
         sum
     }
 

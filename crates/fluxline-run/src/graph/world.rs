@@ -20,6 +20,7 @@ use fluxline_cluster::rings::RingNode;
 use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::{Experiment, Source};
 
+use super::actuators::record_bytes;
 use super::collector::{self, BATCHES};
 use super::link::{EPOCH, Places};
 use super::parts::Board;
@@ -29,6 +30,7 @@ use super::{Between, Graph, Shared, collect, record_age};
 use crate::built::Built;
 use crate::built::GraphEnd;
 use crate::error::Error;
+use crate::feedback::RING_SLOTS;
 use crate::source::InputEnd;
 use crate::taker::PacketTaker;
 
@@ -81,6 +83,7 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
         let readout = sources.iter().position(|of| of.contains(&number)).unwrap_or(0);
         inputs.push(start_sensor(&shared, number, readout, packets, &places));
     }
+    threads.extend(start_actuator(&shared, &between, &places));
     drop(to);
     let idle = Idle::start(idle, &places);
     let board = shared.board.clone();
@@ -167,14 +170,39 @@ fn start_builder(
     to: SyncSender<collector::Built>,
 ) -> JoinHandle<()> {
     let (places, monitor) = (places.clone(), shared.monitor.clone());
-    let make = shared.builder(number, to);
-    std::thread::spawn(move || match places.open_builder(number) {
+    let (make, side) = (shared.builder(number, to), shared.inline(number));
+    std::thread::spawn(move || {
+        let opened = places.open_builder(number).and_then(|mut node| {
+            node.expect_peers_by(COME_BY);
+            if side.is_some() {
+                places.add_outlet(&mut node, &Places::builder(number), &Places::actuator())?;
+            }
+            Ok(node)
+        });
+        match opened {
+            Ok(node) => make(node, side).run(),
+            Err(error) => monitor.fault(error),
+        }
+    })
+}
+
+/// Starts the actuator; `None`: the run has none.
+fn start_actuator(
+    shared: &Shared<'_>,
+    between: &Between<'_>,
+    places: &Places,
+) -> Option<JoinHandle<()>> {
+    let of = shared.graph.loop_table()?;
+    let (slots, bytes) = (RING_SLOTS, record_bytes(of) as u32);
+    let (places, monitor, board) = (places.clone(), shared.monitor.clone(), shared.board.clone());
+    let make = shared.actuator(between.folder.as_deref());
+    Some(std::thread::spawn(move || match places.open_actuator(slots, bytes) {
         Ok(mut node) => {
             node.expect_peers_by(COME_BY);
-            make(node).run();
+            board.set_actuator(make(node).run());
         }
         Err(error) => monitor.fault(error),
-    })
+    }))
 }
 
 fn start_readout(

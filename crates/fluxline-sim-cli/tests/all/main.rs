@@ -1,6 +1,7 @@
 //! The program `fluxline-sim` as a black box.
 
 mod dumps;
+mod loops;
 mod node_deaths;
 mod same_events;
 mod same_recorded;
