@@ -170,6 +170,9 @@ pub fn table(report: &Report) -> String {
     if let Some(line) = report.delays.and_then(|delays| delays.line()) {
         let _ = writeln!(out, "{line}");
     }
+    for checked in &report.requirements {
+        let _ = writeln!(out, "{}", checked.line());
+    }
     for note in &report.notes {
         let _ = writeln!(out, "note: {note}");
     }

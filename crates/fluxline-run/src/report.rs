@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 
 use crate::built::Built;
 use crate::control::Control;
+use crate::graph::journey::Journeys;
 use crate::host;
 use crate::judged;
 use crate::plan::{Plan, PlannedInput};
 use crate::record::Recorded;
+use crate::requirements::{self, Checked};
 use crate::sample::Delays;
 use crate::silence::{Silence, SilentSource};
 use crate::source::InputEnd;
@@ -76,6 +78,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The delays of all events; `None` where packets come from files, with times of another day.
     pub delays: Option<Delays>,
+    /// The requirements of the experiment, each met, missed or undecided.
+    pub requirements: Vec<Checked>,
     /// The run folder; `None` when nothing was recorded.
     pub folder: Option<PathBuf>,
 }
@@ -122,6 +126,8 @@ impl Report {
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         document["delays"] = json!(ended.built.delays);
+        let requirements = requirements::check(experiment, &ledger, &ended);
+        document["requirements"] = requirements.iter().map(Checked::document).collect();
         document["control"] = ended.control.document();
         document["periods"] = ended.built.periods.document();
         if let Some(graph) = &ended.built.graph {
@@ -137,7 +143,16 @@ impl Report {
             put_verdict(&mut document, &verdict);
         }
         let (silent_sources, notes, delays) = (silence.sources, ended.notes, ended.built.delays);
-        Report { ledger, document, verdict, silent_sources, notes, delays, folder: path }
+        Report {
+            ledger,
+            document,
+            verdict,
+            silent_sources,
+            notes,
+            delays,
+            requirements,
+            folder: path,
+        }
     }
 }
 
@@ -246,6 +261,7 @@ fn input_document(end: &InputEnd) -> Value {
         "capture": end.capture,
         "connections": end.connections,
         "emulated": truth,
+        "journeys": end.journeys.as_ref().map(Journeys::delays),
     })
 }
 

@@ -184,6 +184,7 @@ fn from_flags(
         record: Record::default(),
         sink: experiment::Sink::default(),
         graph: None,
+        requirements: None,
         link: None,
         cluster: None,
         nodes: BTreeMap::new(),

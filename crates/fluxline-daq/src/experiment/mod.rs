@@ -9,6 +9,7 @@ mod graph;
 mod here;
 mod model;
 mod problem;
+mod requirements;
 mod roce;
 mod sink;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use graph::{Builders, Link, Nodes, RING_BYTES_MIN, Readouts, THREADS};
 pub use here::filter_sentence;
 pub use model::*;
 pub use problem::Problem;
+pub use requirements::{QUANTILES, Requirements};
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
 pub use sink::{KafkaSink, Sink, SinkSchema, check_brokers, check_topic};
 
@@ -97,6 +99,7 @@ impl Experiment {
             return Err(Problem::at("", text));
         }
         self.check_graph()?;
+        self.check_requirements()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::{Cluster, NodeTable};
 use super::file_list::FileList;
 use super::graph::{Link, Nodes};
+use super::requirements::Requirements;
 use super::roce::Roce;
 use super::sink::Sink;
 use crate::builder::{Expectation, Late, WindowClock};
@@ -66,6 +67,9 @@ pub struct Experiment {
     /// The link between the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
+    /// The numbers that the acquisition must reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirements: Option<Requirements>,
     /// The readout nodes of a cluster, by name.
     #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeTable>,

@@ -11,6 +11,7 @@
 //! the sensors of `sensor.rs`. The pieces that build events are those of `fluxline-cluster`.
 
 mod collector;
+pub(crate) mod journey;
 mod link;
 mod parts;
 mod sensor;

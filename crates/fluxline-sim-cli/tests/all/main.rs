@@ -2,6 +2,7 @@
 
 mod dumps;
 mod node_deaths;
+mod plan;
 mod same_events;
 mod same_recorded;
 mod sim;
