@@ -268,7 +268,10 @@ fn sensitivity(
         let change_percent = change * 100.0;
         let turns = at != today;
         list.push(Sensitivity { assumption: "rate", change_percent, verdict: at, turns });
-        for (assumption, by) in changes(change) {
+        // A factor on nothing changes nothing: such a number was not assumed.
+        let now = parts(loaded, candidate, best.counts, none);
+        let matters = |by: &Factors| parts(loaded, candidate, best.counts, *by) != now;
+        for (assumption, by) in changes(change).into_iter().filter(|of| matters(&of.1)) {
             let (is, was) = (fits(by), fits(none));
             let verdict = match (is, was) {
                 (false, _) => Met::Missed,

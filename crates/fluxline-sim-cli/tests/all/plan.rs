@@ -185,3 +185,27 @@ fn a_wrong_candidate_or_experiment_is_one_sentence() {
         assert!(said.contains(says), "{lines}: {said}");
     }
 }
+
+#[test]
+fn a_run_and_its_folder_say_which_requirements_were_met() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let more = "sensors = 3\nlatency-us = 100_000\nloss-max = 0.1";
+    let file = experiment(folder.path(), 2, 1000, more);
+    let short = std::fs::read_to_string(&file).expect("read");
+    let short = short.replace("link = \"direct\"\n", "link = \"direct\"\npackets = 200\n");
+    let (file, run) = (write(folder.path(), "short.toml", &short), folder.path().join("run"));
+    let arguments = ["run", text(&file), "--link", "sim:ethernet", "--folder", text(&run)];
+    let document = call_json(&arguments);
+    let checked = document["requirements"].as_array().expect("requirements").clone();
+    let verdict = |name: &str| {
+        let of = checked.iter().find(|of| of["name"] == name);
+        of.unwrap_or_else(|| panic!("{name}: {checked:?}"))["verdict"].clone()
+    };
+    let verdicts = ["sensors", "rate-hz", "latency-us", "loss-max"].map(verdict);
+    assert_eq!(verdicts, ["missed", "met", "met", "met"]);
+    assert_eq!(verdict("packet-bytes"), "met");
+    let said = String::from_utf8(call(&["inspect", text(&run)]).stdout).expect("UTF-8");
+    assert!(said.contains("requirement sensors = 3: missed, margin -33.3 % (2 sent)"), "{said}");
+    // A board's packets have their ways in virtual time.
+    assert_eq!(document["inputs"][0]["journeys"]["events"], 200);
+}
