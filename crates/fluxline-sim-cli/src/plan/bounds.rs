@@ -129,3 +129,49 @@ fn of_node(
         add("disk", mb_s, disk * by.disk, "MB/s");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fluxline_daq::experiment::Experiment;
+
+    use super::super::load::prepare;
+    use super::*;
+
+    fn loaded() -> Loaded {
+        let board = "[[source]]\nname = \"NAME\"\nformat = \"counter\"\n[source.emulator]\n";
+        let boards: String = ["a", "b", "c"].map(|name| board.replace("NAME", name)).concat();
+        let text = format!("{boards}[requirements]\nrate-hz = 1000\npacket-bytes = 500\n");
+        prepare(Experiment::parse("e.toml", &text).expect("an experiment")).expect("a load")
+    }
+
+    fn candidate(link: &str) -> Candidate {
+        let text = format!(
+            "name = \"c\"\nlink = \"{link}\"\nhost = {{ packet-ns = 900, byte-ns = 0.5, memory-mb-s \
+             = 9000, memory-passes = 3, disk-mb-s = 200 }}"
+        );
+        toml::from_str(&text).expect("a candidate")
+    }
+
+    #[test]
+    fn more_load_never_makes_the_busiest_part_less_busy() {
+        let (loaded, candidate) = (loaded(), candidate("sim:ethernet?rate=1G"));
+        let counts = Counts { readouts: 2, builders: 2 };
+        let busy = |rate| {
+            let by = Factors { rate, ..Factors::NONE };
+            parts(&loaded, &candidate, counts, by).first().map_or(0.0, Part::busy)
+        };
+        let all: Vec<f64> = (1..200).map(|of| busy(f64::from(of) / 10.0)).collect();
+        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+    }
+
+    #[test]
+    fn three_boards_in_turns_load_the_first_of_two_readouts_most() {
+        let counts = Counts { readouts: 2, builders: 3 };
+        let all = parts(&loaded(), &candidate("sim:sci"), counts, Factors::NONE);
+        let load = |name: &str| all.iter().find(|part| part.name == name).expect("a part").load;
+        // Two boards of 0.5 MB/s at readout-0, one third of 1.5 MB/s at each builder.
+        assert!((load("memory bus of a readout") - 3.0).abs() < 1e-9);
+        assert!((load("disk of a builder") - 0.5).abs() < 1e-9);
+        assert!(all.iter().all(|part| !part.name.starts_with("link")), "SCI has no bound");
+    }
+}

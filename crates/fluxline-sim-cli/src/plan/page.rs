@@ -33,7 +33,7 @@ fn table(title: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Block {
 fn overview(answers: &[Answer]) -> Section {
     let row = |of: &Answer| {
         let best = of.best();
-        let counts = best.map_or("–".to_owned(), |of| counts(of));
+        let counts = best.map_or("–".to_owned(), counts);
         let broken = best.and_then(Configuration::broken_in);
         let busy = best.and_then(|of| of.years.first()).and_then(|of| of.bottleneck.as_ref());
         let busy = busy.map_or("not known".to_owned(), |part| {
