@@ -32,6 +32,7 @@ mod graph;
 mod held;
 mod host;
 mod inputs;
+mod journey;
 mod judged;
 mod limits;
 mod live;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::built::Built;
 use crate::control::Control;
-use crate::graph::journey::Journeys;
 use crate::host;
+use crate::journey::Journeys;
 use crate::judged;
 use crate::plan::{Plan, PlannedInput};
 use crate::record::Recorded;
@@ -126,7 +126,12 @@ impl Report {
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         document["delays"] = json!(ended.built.delays);
-        let requirements = requirements::check(experiment, &ledger, &ended);
+        let requirements = requirements::check(
+            experiment,
+            &ledger,
+            ended.built.delays,
+            longest_way(&ended.inputs),
+        );
         document["requirements"] = requirements.iter().map(Checked::document).collect();
         document["control"] = ended.control.document();
         document["periods"] = ended.built.periods.document();
@@ -154,6 +159,12 @@ impl Report {
             folder: path,
         }
     }
+}
+
+/// Returns the longest time from a sensor to its readout \[ns\]; `None`: not all were measured.
+fn longest_way(inputs: &[InputEnd]) -> Option<u64> {
+    let each = inputs.iter().map(|end| end.journeys.as_ref().map(|of| of.delays().max_ns));
+    each.collect::<Option<Vec<u64>>>()?.into_iter().max()
 }
 
 /// Puts a ledger into run.json, with everything that follows from it.

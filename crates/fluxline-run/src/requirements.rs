@@ -7,7 +7,6 @@ use fluxline_daq::ledger::{Ledger, SourceEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::report::Ended;
 use crate::sample::Delays;
 
 /// The share of a rate from which it is met: the times of the first and the last packet are
@@ -133,8 +132,14 @@ impl Checked {
     }
 }
 
-/// Compares the requirements of an experiment with the measurements of its run.
-pub(crate) fn check(experiment: &Experiment, ledger: &Ledger, ended: &Ended) -> Vec<Checked> {
+/// Compares the requirements of an experiment with the measurements of its run: its ledger, the
+/// delays of its events, and the longest way to a readout, where that was measured \[ns\].
+pub(crate) fn check(
+    experiment: &Experiment,
+    ledger: &Ledger,
+    delays: Option<Delays>,
+    longest_ns: Option<u64>,
+) -> Vec<Checked> {
     let Some(of) = &experiment.requirements else { return Vec::new() };
     let mut checked = of_packets(of, ledger);
     if let Some(required) = of.cycle_bytes {
@@ -142,12 +147,9 @@ pub(crate) fn check(experiment: &Experiment, ledger: &Ledger, ended: &Ended) -> 
         checked.push(Checked::of("cycle-bytes", "B", required, Side::AtLeast, measured));
     }
     if let Some(required) = of.latency_us {
-        let journeys = ended.inputs.iter().map(|end| end.journeys.as_ref());
-        let journeys: Option<Vec<Delays>> = journeys.map(|of| of.map(|of| of.delays())).collect();
-        let longest = journeys.and_then(|of| of.iter().map(|of| of.max_ns).max());
         let record = &experiment.record;
         let batch_us = if record.enabled { record.batch_ms as f64 * 1e3 } else { 0.0 };
-        let measured = latency(of.latency_percent, ended.built.delays, longest, batch_us);
+        let measured = latency(of.latency_percent, delays, longest_ns, batch_us);
         checked.push(Checked::of("latency-us", "us", required, Side::AtMost, measured));
     }
     if let Some(required) = of.loss_max {

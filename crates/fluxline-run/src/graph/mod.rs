@@ -11,7 +11,6 @@
 //! the sensors of `sensor.rs`. The pieces that build events are those of `fluxline-cluster`.
 
 mod collector;
-pub(crate) mod journey;
 mod link;
 mod parts;
 mod sensor;

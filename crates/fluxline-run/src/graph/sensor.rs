@@ -10,9 +10,9 @@ use fluxline_daq::emulator::{self, Emulator};
 use fluxline_daq::experiment::{Experiment, Source};
 use fluxline_daq::formats::LoadedFormat;
 
-use super::journey::Journeys;
 use super::link::EPOCH;
 use crate::error::Error;
+use crate::journey::Journeys;
 use crate::monitor::Monitor;
 use crate::source::InputEnd;
 use crate::source::file::FileSource;

@@ -21,7 +21,6 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::{Experiment, Source};
 
 use super::collector::{self, BATCHES};
-use super::journey::Journeys;
 use super::link::{EPOCH, Places};
 use super::parts::Board;
 use super::sensor::{COME_BY, Packets, Sensor, read_record};
@@ -30,6 +29,7 @@ use super::{Between, Graph, Shared, collect, record_age};
 use crate::built::Built;
 use crate::built::GraphEnd;
 use crate::error::Error;
+use crate::journey::Journeys;
 use crate::source::InputEnd;
 use crate::taker::PacketTaker;
 

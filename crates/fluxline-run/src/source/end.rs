@@ -6,7 +6,7 @@ use fluxline::udp::ReceiverCounters;
 use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 
 use super::truth::SensorsTruth;
-use crate::graph::journey::Journeys;
+use crate::journey::Journeys;
 use crate::ring::RingFate;
 
 /// The result of an input's thread.

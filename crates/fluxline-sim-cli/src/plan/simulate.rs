@@ -10,8 +10,8 @@ use crate::failure::Failure;
 
 /// The share of a rate from which it is met.
 const RATE_SHARE: f64 = 0.99;
-/// The least time of a simulation that meets a rate, as a multiple of the waiting that the file asks
-/// for: a shorter one would hide a backlog behind that.
+/// The least time of a simulation that meets a rate, as a multiple of the waiting that the file
+/// asks for: a shorter one would hide a backlog behind that.
 const LASTED_LEAST: f64 = 5.0;
 /// The fewest packets of a sensor.
 const PACKETS_LEAST: u64 = 20;
