@@ -173,6 +173,9 @@ pub fn table(report: &Report) -> String {
     for line in fluxline_run::feedback::lines(&report.document["loop"]) {
         let _ = writeln!(out, "{line}");
     }
+    for checked in &report.requirements {
+        let _ = writeln!(out, "{}", checked.line());
+    }
     for note in &report.notes {
         let _ = writeln!(out, "note: {note}");
     }

@@ -95,6 +95,9 @@ pub enum Command {
     /// Draw the map of a simulated network: nodes, links, their load and faults over time, routes
     #[command(disable_help_flag = true)]
     Topo(OtherProgram),
+    /// Compare candidates for the link of an experiment, by bounds and by simulation
+    #[command(disable_help_flag = true)]
+    Plan(OtherProgram),
     /// Test remote memory with the RDMA programs of others (perftest)
     #[command(disable_help_flag = true)]
     Rdma(OtherProgram),

@@ -59,7 +59,9 @@ fn dispatch(command: Command, json: bool) -> Result<Ending, Failure> {
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json).map(well),
         Command::Shm(ShmCommand::List) => commands::shm::list(json).map(well),
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json).map(well),
-        Command::Sim(_) | Command::Topo(_) => Err(commands::other::call("fluxline-sim")),
+        Command::Sim(_) | Command::Topo(_) | Command::Plan(_) => {
+            Err(commands::other::call("fluxline-sim"))
+        }
         Command::Bench(_) | Command::Rdma(_) => Err(commands::other::call("fluxline-bench")),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());

@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 use crate::built::Built;
 use crate::control::Control;
 use crate::host;
+use crate::journey::Journeys;
 use crate::judged;
 use crate::plan::{Plan, PlannedInput};
 use crate::record::Recorded;
+use crate::requirements::{self, Checked};
 use crate::sample::Delays;
 use crate::silence::{Silence, SilentSource};
 use crate::source::InputEnd;
@@ -76,6 +78,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The delays of all events; `None` where packets come from files, with times of another day.
     pub delays: Option<Delays>,
+    /// The requirements of the experiment, each met, missed or undecided.
+    pub requirements: Vec<Checked>,
     /// The run folder; `None` when nothing was recorded.
     pub folder: Option<PathBuf>,
 }
@@ -122,6 +126,13 @@ impl Report {
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         document["delays"] = json!(ended.built.delays);
+        let requirements = requirements::check(
+            experiment,
+            &ledger,
+            ended.built.delays,
+            longest_way(&ended.inputs),
+        );
+        document["requirements"] = requirements.iter().map(Checked::document).collect();
         document["control"] = ended.control.document();
         document["periods"] = ended.built.periods.document();
         if let Some(graph) = &ended.built.graph {
@@ -140,8 +151,23 @@ impl Report {
             put_verdict(&mut document, &verdict);
         }
         let (silent_sources, notes, delays) = (silence.sources, ended.notes, ended.built.delays);
-        Report { ledger, document, verdict, silent_sources, notes, delays, folder: path }
+        Report {
+            ledger,
+            document,
+            verdict,
+            silent_sources,
+            notes,
+            delays,
+            requirements,
+            folder: path,
+        }
     }
+}
+
+/// Returns the longest time from a sensor to its readout \[ns\]; `None`: not all were measured.
+fn longest_way(inputs: &[InputEnd]) -> Option<u64> {
+    let each = inputs.iter().map(|end| end.journeys.as_ref().map(|of| of.delays().max_ns));
+    each.collect::<Option<Vec<u64>>>()?.into_iter().max()
 }
 
 /// Puts a ledger into run.json, with everything that follows from it.
@@ -249,6 +275,7 @@ fn input_document(end: &InputEnd) -> Value {
         "capture": end.capture,
         "connections": end.connections,
         "emulated": truth,
+        "journeys": end.journeys.as_ref().map(Journeys::delays),
     })
 }
 

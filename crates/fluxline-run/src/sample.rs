@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventStatus, PacketRow};
+use fluxline_daq::experiment::QUANTILES;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -59,6 +60,15 @@ impl Delays {
             p999_ns: histogram.value_at_quantile(0.999),
             max_ns: histogram.max(),
         }
+    }
+
+    /// Returns the delay that a share of the events kept: 50, 90, 99 or 99.9 %; the longest for
+    /// other shares.
+    #[must_use]
+    pub fn at_percent(&self, percent: f64) -> u64 {
+        let known = [self.p50_ns, self.p90_ns, self.p99_ns, self.p999_ns];
+        let at = QUANTILES.iter().position(|of| *of == percent);
+        at.map_or(self.max_ns, |at| known[at])
     }
 
     /// Returns a line for people; `None` without events.

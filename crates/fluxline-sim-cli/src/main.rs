@@ -1,8 +1,9 @@
-//! The program `fluxline-sim`: simulated networks. `fluxline sim` and `fluxline topo` call
+//! The program `fluxline-sim`: simulated networks. `fluxline sim`, `topo` and `plan` call
 //! it, and `fluxline run` with a simulated link.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod plan;
 mod served;
 mod sim;
 mod sim_arguments;
@@ -42,6 +43,10 @@ enum Command {
         fluxline topo scenarios/torus.toml --load 0.3 --json"
     )]
     Topo(topo_arguments::TopoArguments),
+    /// Compare candidates for the link of an experiment, by bounds and by simulation
+    #[command(after_help = "Example: fluxline plan examples/plan/crate.toml --candidates \
+        examples/plan/crate-candidates.toml -o plan.html")]
+    Plan(plan::PlanArguments),
     /// Write manual pages or shell completions
     #[command(subcommand, hide = true)]
     Generate(GenerateCommand),
@@ -61,6 +66,7 @@ fn dispatch(command: &Command, json: bool) -> Result<(), Failure> {
     match command {
         Command::Sim(sim) => sim::sim(sim, json),
         Command::Topo(topo) => topo::topo(topo, json),
+        Command::Plan(plan) => plan::plan(plan, json),
         Command::Generate(what) => generate(what, "fluxline-sim", Arguments::command()),
     }
 }

@@ -139,6 +139,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     super::print_joined(found.joined);
     integrity::print_faults(&found.integrity);
     print_ledger(document, &found.integrity);
+    print_requirements(document);
     if !found.incomplete.is_empty() {
         say!("incomplete events (the first {}):", found.incomplete.len());
         found.incomplete.iter().for_each(|line| say!("  {line}"));
@@ -156,6 +157,14 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
 }
 
 /// Prints the ledger of the run's end, and compares the files with it.
+/// Prints the requirements of the experiment, as the run checked them.
+fn print_requirements(document: &Value) {
+    let checked = document["requirements"].as_array();
+    for checked in checked.into_iter().flatten().filter_map(|of| of["line"].as_str()) {
+        say!("{}", crate::output::escaped_line(checked));
+    }
+}
+
 fn print_ledger(document: &Value, integrity: &Integrity) {
     let ledger = match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
         Ok(ledger) if !ledger.inputs.is_empty() => ledger,

@@ -185,6 +185,7 @@ fn from_flags(
         record: Record::default(),
         sink: experiment::Sink::default(),
         graph: None,
+        requirements: None,
         link: None,
         feedback: None,
         cluster: None,

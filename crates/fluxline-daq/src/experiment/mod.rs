@@ -10,6 +10,7 @@ mod graph;
 mod here;
 mod model;
 mod problem;
+mod requirements;
 mod roce;
 mod sink;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use graph::{Builders, Link, Nodes, RING_BYTES_MIN, Readouts, THREADS};
 pub use here::{filter_sentence, loop_sentence};
 pub use model::*;
 pub use problem::Problem;
+pub use requirements::{QUANTILES, Requirements};
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
 pub use sink::{KafkaSink, Sink, SinkSchema, check_brokers, check_topic};
 
@@ -105,6 +107,7 @@ impl Experiment {
         }
         self.check_graph()?;
         self.check_feedback()?;
+        self.check_requirements()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),

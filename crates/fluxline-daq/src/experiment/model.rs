@@ -9,6 +9,7 @@ use super::cluster::{Cluster, NodeTable};
 use super::feedback::Feedback;
 use super::file_list::FileList;
 use super::graph::{Link, Nodes};
+use super::requirements::Requirements;
 use super::roce::Roce;
 use super::sink::Sink;
 use crate::builder::{Expectation, Late, WindowClock};
@@ -70,6 +71,9 @@ pub struct Experiment {
     /// The function that decides on closed events, and the actuator node.
     #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
+    /// The numbers that the acquisition must reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirements: Option<Requirements>,
     /// The readout nodes of a cluster, by name.
     #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeTable>,

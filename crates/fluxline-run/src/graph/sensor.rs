@@ -12,6 +12,7 @@ use fluxline_daq::formats::LoadedFormat;
 
 use super::link::EPOCH;
 use crate::error::Error;
+use crate::journey::Journeys;
 use crate::monitor::Monitor;
 use crate::source::InputEnd;
 use crate::source::file::FileSource;
@@ -71,6 +72,7 @@ pub(super) struct Sensor {
     pub seconds: f64,
     pub stop: Stop,
     pub monitor: Monitor,
+    pub journeys: Journeys,
 }
 
 impl Sensor {
@@ -92,6 +94,7 @@ impl Sensor {
         while !self.node.finish() {
             Outlets::rest(&mut self.node, NAP);
         }
+        end.journeys = Some(self.journeys);
         end
     }
 
@@ -107,7 +110,7 @@ impl Sensor {
                 emulator.stop();
             }
             self.wait_until(at);
-            not_sent += self.push_packet(&record, length, end);
+            not_sent += self.push_packet(&record, at, length, end);
         }
         let (sources, seed) = (emulator.truth(), emulator.seed());
         end.truth = Some(SensorsTruth { sources, not_sent, seed });
@@ -127,11 +130,12 @@ impl Sensor {
                         self.node.rest_until(self.node.now() + wait);
                         self.node.drive();
                     }
-                    if self.is_over(self.node.now()) {
+                    let now = self.node.now();
+                    if self.is_over(now) {
                         break;
                     }
                     write_record(&mut record, &datagram);
-                    not_sent += self.push_packet(&record, datagram.bytes.len(), end);
+                    not_sent += self.push_packet(&record, now, datagram.bytes.len(), end);
                 }
                 Ok(None) => break,
                 // What can be read goes on behind it: the next file, or the end.
@@ -159,8 +163,12 @@ impl Sensor {
 
     /// Pushes a packet as a record, waiting for room; returns 1 when the readout has gone, and the
     /// packet was not sent.
-    fn push_packet(&mut self, record: &[u8], bytes: usize, end: &mut InputEnd) -> u64 {
+    fn push_packet(&mut self, record: &[u8], due: Moment, bytes: usize, end: &mut InputEnd) -> u64 {
+        self.journeys.begin(due);
         let is_sent = self.push(record);
+        if !is_sent {
+            self.journeys.cancel();
+        }
         end.counters.datagrams += u64::from(is_sent);
         end.counters.bytes += if is_sent { bytes as u64 } else { 0 };
         u64::from(!is_sent)

@@ -31,6 +31,7 @@ use crate::built::Built;
 use crate::built::GraphEnd;
 use crate::error::Error;
 use crate::feedback::RING_SLOTS;
+use crate::journey::Journeys;
 use crate::source::InputEnd;
 use crate::taker::PacketTaker;
 
@@ -62,6 +63,18 @@ pub(crate) struct World {
     pub inputs: Vec<JoinHandle<InputEnd>>,
 }
 
+/// The ring of a sensor at its readout.
+struct Lane {
+    source: usize,
+    journeys: Journeys,
+}
+
+/// Returns the lanes of a readout's sources.
+fn lanes_of(sources: &[usize], journeys: &[Journeys]) -> Vec<Lane> {
+    let lane = |source: &usize| Lane { source: *source, journeys: journeys[*source].clone() };
+    sources.iter().map(lane).collect()
+}
+
 /// Starts the nodes of a world, each in a thread. They begin when all are there.
 ///
 /// # Errors
@@ -71,17 +84,18 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     let (places, idle) = graph.places(between.experiment).in_network()?;
     let sources = shared.sources();
     let packets = Packets::of(shared.experiment, shared.loaded)?;
+    let journeys: Vec<Journeys> = packets.iter().map(|_| Journeys::new()).collect();
     let mut threads = Vec::new();
     for number in 0..graph.builders() {
         threads.push(start_builder(&shared, number, &places, to.clone()));
     }
     for (number, sources) in sources.iter().enumerate() {
-        threads.push(start_readout(&shared, number, sources.clone(), &places));
+        threads.push(start_readout(&shared, number, lanes_of(sources, &journeys), &places));
     }
     let mut inputs = Vec::new();
-    for (number, packets) in packets.into_iter().enumerate() {
+    for (number, (packets, journeys)) in packets.into_iter().zip(journeys).enumerate() {
         let readout = sources.iter().position(|of| of.contains(&number)).unwrap_or(0);
-        inputs.push(start_sensor(&shared, number, readout, packets, &places));
+        inputs.push(start_sensor(&shared, number, readout, packets, journeys, &places));
     }
     threads.extend(start_actuator(&shared, &between, &places));
     drop(to);
@@ -131,6 +145,7 @@ fn start_sensor(
     number: usize,
     readout: usize,
     packets: Packets,
+    journeys: Journeys,
     places: &Places,
 ) -> JoinHandle<InputEnd> {
     let (places, to) = (places.clone(), Places::readout(readout));
@@ -138,7 +153,7 @@ fn start_sensor(
     let Experiment { sources, seconds, .. } = shared.experiment;
     let (name, seconds) = (sources[number].name.clone(), *seconds);
     std::thread::spawn(move || match open_sensor(&places, number, &to) {
-        Ok(node) => Sensor { name, node, seconds, stop, monitor }.send(packets),
+        Ok(node) => Sensor { name, node, seconds, stop, monitor, journeys }.send(packets),
         Err(error) => {
             monitor.fault(error);
             InputEnd::default()
@@ -208,7 +223,7 @@ fn start_actuator(
 fn start_readout(
     shared: &Shared<'_>,
     number: usize,
-    sources: Vec<usize>,
+    lanes: Vec<Lane>,
     places: &Places,
 ) -> JoinHandle<()> {
     let (places, monitor) = (places.clone(), shared.monitor.clone());
@@ -218,33 +233,38 @@ fn start_readout(
     std::thread::spawn(move || {
         let opened = places.open_readout(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
-            for source in &sources {
-                places.add_lane(&mut node, &Places::sensor(*source))?;
+            for lane in &lanes {
+                places.add_lane(&mut node, &Places::sensor(lane.source))?;
             }
             Ok(node)
         });
         match opened {
-            Ok(node) => read_out(make(node), &sources, packet, rest),
+            Ok(node) => read_out(make(node), &lanes, packet, rest),
             Err(error) => monitor.fault(error),
         }
     })
 }
 
 /// Reads out the rings of sensors until all have ended: lane by lane, one for each source.
-fn read_out(mut taker: GraphTaker<RingNode>, sources: &[usize], packet: Span, rest: Span) {
-    let mut is_open = vec![true; sources.len()];
+fn read_out(mut taker: GraphTaker<RingNode>, lanes: &[Lane], packet: Span, rest: Span) {
+    let mut is_open = vec![true; lanes.len()];
     loop {
         taker.outlets().drive();
-        let now = EPOCH + taker.outlets().now().since(Moment::default());
+        let link_now = taker.outlets().now();
+        let now = EPOCH + link_now.since(Moment::default());
         let (mut worked, mut packets) = (false, 0);
-        for (lane, source) in sources.iter().enumerate() {
+        for (lane, Lane { source, journeys }) in lanes.iter().enumerate() {
             for _ in 0..RECORDS_PER_TURN {
                 if !is_open[lane] || !taker.can_take() {
                     break;
                 }
                 match Inlets::take(taker.outlets(), lane) {
                     Taking::Record(record) => {
-                        packets += take(&mut taker, *source as u16, now, &record);
+                        let taken = take(&mut taker, *source as u16, now, &record);
+                        if taken > 0 {
+                            journeys.end(link_now);
+                        }
+                        packets += taken;
                     }
                     Taking::Empty => break,
                     Taking::Gone => {

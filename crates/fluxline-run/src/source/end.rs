@@ -6,6 +6,7 @@ use fluxline::udp::ReceiverCounters;
 use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 
 use super::truth::SensorsTruth;
+use crate::journey::Journeys;
 use crate::ring::RingFate;
 
 /// The result of an input's thread.
@@ -30,6 +31,8 @@ pub(crate) struct InputEnd {
     pub capture: Option<serde_json::Value>,
     /// The packets that emulated sensors really sent.
     pub truth: Option<SensorsTruth>,
+    /// The times from sensors to the readout, in a simulated world.
+    pub journeys: Option<Journeys>,
 }
 
 impl InputEnd {

@@ -3,6 +3,7 @@
 mod dumps;
 mod loops;
 mod node_deaths;
+mod plan;
 mod same_events;
 mod same_recorded;
 mod sim;
