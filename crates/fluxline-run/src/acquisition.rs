@@ -15,6 +15,7 @@ use fluxline_daq::experiment::{Experiment, Source};
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
+use fluxline_daq::record::Storage;
 
 use crate::built::Built;
 use crate::config;
@@ -60,6 +61,8 @@ pub struct Options {
     pub link: Option<String>,
     /// The only node of the run in this process (`readout-0`, `builder-1`); `None`: all nodes.
     pub node: Option<String>,
+    /// Where the event files are written; `None`: the file system.
+    pub storage: Option<Box<dyn Storage + Send>>,
     /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
     pub open_sink: Option<OpenSink>,
 }
@@ -133,7 +136,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     }
     let sink = sink::open(&mut experiment, options.open_sink)?;
     let (recorder, end) = match experiment.record.enabled {
-        true => config::open_recorder(&experiment, options.folder, &loaded)
+        true => config::open_recorder(&experiment, options.folder, &loaded, options.storage)
             .map(|(recorder, end)| (Some(recorder), Some(end)))?,
         false => (None, None),
     };
