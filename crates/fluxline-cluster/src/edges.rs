@@ -68,6 +68,11 @@ pub trait Inlets: Send {
     /// Drives the edges. Never waits.
     fn progress(&mut self);
 
+    /// Returns true once this node itself has crashed, on a simulated link.
+    fn has_crashed(&self) -> bool {
+        false
+    }
+
     /// Returns the time of the link; 0 where queues are the link.
     fn link_time(&self) -> Moment {
         Moment::default()

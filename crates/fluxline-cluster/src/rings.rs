@@ -198,6 +198,10 @@ impl Inlets for RingNode {
         self.drive();
     }
 
+    fn has_crashed(&self) -> bool {
+        RingNode::has_crashed(self)
+    }
+
     fn link_time(&self) -> Moment {
         self.now()
     }

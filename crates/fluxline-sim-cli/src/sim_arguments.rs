@@ -21,10 +21,8 @@ pub enum SimCommand {
     )]
     Run(SimRunArguments),
     /// Run an experiment under faults that seeds draw, and check laws after each run
-    #[command(
-        after_help = "Examples:\n  fluxline sim campaign experiment.toml --seeds 1000\n  \
-        fluxline sim campaign experiment.toml --seed 17 --seeds 1 --link sim:ethernet"
-    )]
+    #[command(after_help = "Examples:\n  fluxline sim campaign experiment.toml --seeds 1000\n  \
+        fluxline sim campaign experiment.toml --seed 17 --seeds 1 --link sim:ethernet")]
     Campaign(CampaignArguments),
     /// Repeat published experiments on models of their machines, and compare the results
     #[command(after_help = "Example: fluxline sim reproduce sci --report sci.html")]

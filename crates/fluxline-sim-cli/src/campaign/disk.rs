@@ -83,14 +83,7 @@ pub struct FileOnDisk {
     /// Its size, and the part of it that the disk confirmed \[byte\].
     pub bytes: u64,
     pub confirmed: u64,
-    /// Whole messages behind the schema, and those that the disk confirmed.
-    batches: usize,
-    pub confirmed_batches: usize,
-    has_schema: bool,
 }
-
-/// Bytes of the mark at the end of a file, which is no batch.
-const END_BYTES: usize = 8;
 
 /// The event files that a disk was given, in order; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -157,12 +150,7 @@ impl Storage for FaultyDisk {
         let (fits, error) = self.room(message.len() as u64);
         let written = self.disk.append(end, &mut [IoSlice::new(&message[..fits as usize])])?;
         self.written += fits;
-        let is_whole = error.is_none() && message.len() > END_BYTES;
-        self.on_disk.with_last(|file| {
-            file.bytes = end + fits;
-            file.batches += usize::from(is_whole && file.has_schema);
-            file.has_schema |= is_whole;
-        });
+        self.on_disk.with_last(|file| file.bytes = end + fits);
         error.map_or(Ok(written), Err)
     }
 
@@ -186,10 +174,7 @@ impl Storage for FaultyDisk {
                 Err(io::Error::other("input/output error"))
             }
             _ => {
-                self.on_disk.with_last(|file| {
-                    file.confirmed = file.bytes;
-                    file.confirmed_batches = file.batches;
-                });
+                self.on_disk.with_last(|file| file.confirmed = file.bytes);
                 Ok(())
             }
         }

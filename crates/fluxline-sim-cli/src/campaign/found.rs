@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fluxline_daq::event::{EventBatch, EventStatus};
+use fluxline_daq::experiment::Source;
 use fluxline_daq::record::{Join, JoinedReader};
 
 /// A packet in the files.
@@ -25,15 +26,19 @@ pub struct FoundEvent {
     pub packets: Vec<FoundPacket>,
 }
 
-/// Reads all events of a folder.
+/// Reads all events of a folder; `sources` are those of its experiment.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn events(folder: &Path) -> Result<Vec<FoundEvent>, String> {
+pub fn events(folder: &Path, sources: &[Source]) -> Result<Vec<FoundEvent>, String> {
     let wrong = |error: &dyn std::fmt::Display| error.to_string();
     let mut reader = JoinedReader::open(folder, Join::Late).map_err(|error| wrong(&error))?;
     let lines = reader.folder().sources().map_err(|error| wrong(&error))?;
-    let name_of = |label: &str| label.split('/').next().unwrap_or(label).to_owned();
+    // With several sources, labels begin with their names.
+    let name_of = |label: &str| match sources {
+        [only] => only.name.clone(),
+        _ => label.split('/').next().unwrap_or(label).to_owned(),
+    };
     let names: BTreeMap<u32, String> =
         lines.iter().map(|line| (line.source, name_of(&line.name))).collect();
     let mut events = Vec::new();

@@ -61,6 +61,7 @@ fn smaller_than(case: &Case) -> Vec<Case> {
         add(&|of| *chance(of) = 0.0);
     }
     add(&|of| of.late_ms = 0);
+    add(&|of| of.payload = usual.payload);
     add(&|of| of.readout_ns = 0);
     add(&|of| of.builder_ns = 0);
     add(&|of| of.builders = 1);

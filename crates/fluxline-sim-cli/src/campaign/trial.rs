@@ -6,10 +6,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fluxline_core::Span;
-use fluxline_daq::emulator::Faults;
 use fluxline_daq::capture::replay::Speed;
+use fluxline_daq::emulator::Faults;
 use fluxline_daq::experiment::{
-    Builders, Experiment, FileList, Nodes, Pcap, Readouts, Source,
+    Builders, Experiment, FileList, Nodes, Pcap, RING_BYTES_MIN, Readouts, Source,
 };
 use fluxline_daq::record::SyncPolicy;
 use fluxline_run::{Options, Report};
@@ -105,6 +105,7 @@ fn experiment(case: &Case, base: &Experiment, at: &Path) -> Result<Experiment, S
     };
     let builder = Builders { count: case.builders, packet_ns: case.builder_ns };
     experiment.graph = Some(Nodes { readout, builder });
+    experiment.link.get_or_insert_default().ring_bytes = RING_BYTES_MIN;
     experiment.record.enabled = true;
     experiment.record.batch_bytes = case.batch_bytes;
     experiment.record.batch_ms = 20;
@@ -121,6 +122,7 @@ fn emulate(case: &Case, number: u64, source: &mut Source) {
     let Some(emulator) = &mut source.emulator else { return };
     emulator.sources = case.boards;
     emulator.packets = case.packets;
+    emulator.payload_bytes = (case.payload > 0).then_some(case.payload).or(emulator.payload_bytes);
     emulator.rate = case.rate as f64;
     emulator.jitter = 0.5;
     emulator.seed = Some(case.seed.wrapping_mul(64).wrapping_add(number + 1));

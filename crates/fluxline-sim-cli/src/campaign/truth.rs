@@ -133,8 +133,7 @@ fn captured(source: &Source, format: &LoadedFormat) -> Result<SourceTruth, Strin
     let files = pcap.file.found(&source.name).map_err(|error| wrong(&error))?;
     let mut files = parts::by_first_frame(files).map_err(|error| wrong(&error))?;
     let first = files.drain(..1).next().ok_or("no capture")?;
-    let mut reader =
-        CaptureReader::open_parts(&first, files).map_err(|error| wrong(&error))?;
+    let mut reader = CaptureReader::open_parts(&first, files).map_err(|error| wrong(&error))?;
     reader.only_ports(&pcap.ports);
     let mut truth = SourceTruth { name: source.name.clone(), ..SourceTruth::default() };
     while let Some(datagram) = reader.next().map_err(|error| wrong(&error))? {

@@ -1,7 +1,7 @@
 //! The program `fluxline-sim` as a black box.
 
+mod campaigns;
 mod dumps;
-mod node_deaths;
 mod same_events;
 mod same_recorded;
 mod sim;
