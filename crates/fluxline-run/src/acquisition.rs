@@ -61,7 +61,7 @@ pub struct Options {
     pub link: Option<String>,
     /// The only node of the run in this process (`readout-0`, `builder-1`); `None`: all nodes.
     pub node: Option<String>,
-    /// Where the event files are written; `None`: the file system.
+    /// The storage of the event files; `None`: the file system.
     pub storage: Option<Box<dyn Storage + Send>>,
     /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
     pub open_sink: Option<OpenSink>,

@@ -37,7 +37,7 @@ impl DiskFault {
         has_fault.then_some(fault)
     }
 
-    /// Reads a fault; an empty text is none.
+    /// Reads a fault; returns `None` for an empty text.
     ///
     /// # Errors
     /// A sentence with the texts that are right.

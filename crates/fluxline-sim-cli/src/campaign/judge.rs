@@ -191,7 +191,7 @@ fn nothing_lost(known: &Known<'_>) -> Result<(), String> {
     }
 }
 
-/// Where nothing harmed a source, the rows have the very counts of its boards.
+/// Compares the rows with the counts of the boards, where nothing harmed a source.
 fn counts_are_true(known: &Known<'_>) -> Result<(), String> {
     let harm = &known.harm;
     if !known.has_plain_counters() || harm.may_part || !harm.sources.is_empty() {
@@ -220,7 +220,7 @@ fn counts_are_true(known: &Known<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns for each event, which all sources share, its packets by source; `None`: keys do not say.
+/// Returns true when all packets of a key are one event.
 fn has_global_keys(known: &Known<'_>) -> bool {
     known.trial.experiment.events.build == Build::Key && known.has_keys()
 }

@@ -117,7 +117,7 @@ fn experiment(case: &Case, base: &Experiment, at: &Path) -> Result<Experiment, S
     Ok(experiment)
 }
 
-/// Sets the boards of an emulated source; a capture stays as it is.
+/// Sets the boards of an emulated source; a capture stays unchanged.
 fn emulate(case: &Case, number: u64, source: &mut Source) {
     let Some(emulator) = &mut source.emulator else { return };
     emulator.sources = case.boards;
