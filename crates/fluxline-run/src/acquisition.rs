@@ -15,6 +15,7 @@ use fluxline_daq::experiment::{Experiment, Source};
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
+use fluxline_daq::record::Storage;
 
 use crate::built::Built;
 use crate::config;
@@ -63,6 +64,8 @@ pub struct Options {
     pub node: Option<String>,
     /// Makes the function of `[loop]` for each builder; `None`: the experiment names it.
     pub decide: Option<MakeDecide>,
+    /// The storage of the event files; `None`: the file system.
+    pub storage: Option<Box<dyn Storage + Send>>,
     /// Opens the sink of the experiment; `None`: an experiment with a sink is refused.
     pub open_sink: Option<OpenSink>,
 }
@@ -139,7 +142,8 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let sink = sink::open(&mut experiment, options.open_sink)?;
     let (recorder, end) = match experiment.record.enabled {
         true => {
-            config::open_recorder(&experiment, options.folder, &loaded, options.node.as_deref())
+            let (node, storage) = (options.node.as_deref(), options.storage);
+            config::open_recorder(&experiment, options.folder, &loaded, node, storage)
                 .map(|(recorder, end)| (Some(recorder), Some(end)))?
         }
         false => (None, None),

@@ -6,13 +6,16 @@ use fluxline_core::Span;
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::experiment::{Build, Experiment, Source};
 use fluxline_daq::formats::LoadedFormat;
-use fluxline_daq::record::{EndReserve, Recorder, RecorderConfig, RunFolder, SourceLine};
+use fluxline_daq::record::{
+    Disk, EndReserve, Recorder, RecorderConfig, RunFolder, SourceLine, Storage,
+};
 use fluxline_packet::Description;
 use fluxline_packet::layout::Fragment;
 
 use crate::error::Error;
 use crate::host;
 use crate::readout::EventClock;
+use crate::record::FileRecorder;
 use crate::report::{self, RunEnding};
 
 /// Makes the run folder and a recorder for it.
@@ -21,7 +24,8 @@ pub(crate) fn open_recorder(
     folder: Option<PathBuf>,
     loaded: &[LoadedFormat],
     node: Option<&str>,
-) -> Result<(Recorder, RunEnding), Error> {
+    storage: Option<Box<dyn Storage + Send>>,
+) -> Result<(FileRecorder, RunEnding), Error> {
     let folder = match folder {
         Some(path) => {
             make_parent(&path);
@@ -38,9 +42,13 @@ pub(crate) fn open_recorder(
     let record = &experiment.record;
     let config =
         RecorderConfig { file_bytes: record.file_bytes, sync: record.sync, write: record.write };
-    let mut recorder = Recorder::open(folder, config);
+    let storage = storage.unwrap_or_else(|| {
+        let mut disk = Disk::new(config.write);
+        disk.measure_with(fluxline::clock::now);
+        Box::new(disk)
+    });
+    let mut recorder = Recorder::open_on(folder, config, storage);
     recorder.name_run(&experiment.name);
-    recorder.measure_with(fluxline::clock::now);
     Ok((recorder, ending))
 }
 

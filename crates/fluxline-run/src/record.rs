@@ -18,13 +18,16 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::ledger::{BatchFate, Ledger};
 use fluxline_daq::record::{
-    DIRECT_MEMORY_BYTES, Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault,
+    DIRECT_MEMORY_BYTES, Recorder, RecorderCounts, RecorderState, SourceLine, Storage, WriteFault,
 };
 
 use crate::events::{EndSubscriptions, Subscribers};
 use crate::filter::{FilterStage, RejectedEvents, RunSource};
 use crate::monitor::Monitor;
 use crate::sink::SinkStage;
+
+/// A recorder on any storage.
+pub(crate) type FileRecorder = Recorder<Box<dyn Storage + Send>>;
 
 /// An item for the recorder.
 enum Work {
@@ -110,7 +113,7 @@ pub(crate) struct Outlets {
     /// Decides which events go on.
     pub filter: FilterStage,
     /// The files; `None`: nothing is recorded.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<FileRecorder>,
     /// Another place besides the files.
     pub sink: SinkStage,
     /// Programs that watch the events.

@@ -299,9 +299,13 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
             // packets taken are the packets that came.
             let pushed = counters.datagrams;
             (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
-            // Sensors had pushed them into a memory that is gone.
+            // Sensors had pushed them into a memory that is gone, or over a link that broke.
             let has_crashed = graph.is_some_and(|of| of.crashed.get(number) == Some(&true));
-            unread += if has_crashed { pushed.saturating_sub(taken.datagrams) } else { 0 };
+            unread += if has_crashed || end.has_parted {
+                pushed.saturating_sub(taken.datagrams)
+            } else {
+                0
+            };
         }
         if source.roce.is_some() {
             remote.records_taken = taken.datagrams;

@@ -5,6 +5,7 @@
 //! expects: `accept = ["rejected"]`. Accepted counters stay in the summary and no longer make the
 //! verdict.
 
+use fluxline_core::planted;
 use fluxline_daq::builder::Expectation;
 use fluxline_daq::experiment::{
     BROKEN, GONE, INPUT_FAULTS, NOT_ACKNOWLEDGED, NOTHING_KEPT, NOTHING_RECEIVED, SILENT,
@@ -72,6 +73,9 @@ impl Evidence<'_> {
     /// Returns one sentence on everything that needs a look; `None` when nothing does.
     pub fn look(&self) -> Option<String> {
         let mut reasons = Vec::new();
+        if planted!(18) {
+            return None;
+        }
         let dropped = self.dropped(Counted::Datagrams);
         if !dropped.is_empty() {
             let count: u64 = dropped.iter().map(|outcome| outcome.count).sum();

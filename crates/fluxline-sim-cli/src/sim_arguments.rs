@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 use fluxline_sim::core::dump::LIMIT_BYTES;
 use fluxline_sim::reproduce::Set;
 
+use crate::campaign::CampaignArguments;
+
 /// `fluxline sim`.
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
@@ -18,6 +20,10 @@ pub enum SimCommand {
         fluxline sim keys lists the keys of a scenario file."
     )]
     Run(SimRunArguments),
+    /// Run an experiment under faults that seeds draw, and check laws after each run
+    #[command(after_help = "Examples:\n  fluxline sim campaign experiment.toml --seeds 1000\n  \
+        fluxline sim campaign experiment.toml --seed 17 --seeds 1 --link sim:ethernet")]
+    Campaign(CampaignArguments),
     /// Repeat published experiments on models of their machines, and compare the results
     #[command(after_help = "Example: fluxline sim reproduce sci --report sci.html")]
     Reproduce(ReproduceArguments),

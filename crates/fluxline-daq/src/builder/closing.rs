@@ -3,6 +3,8 @@
 //! A source that has passed the event without a loss around it sent nothing for it, which does not
 //! count as a loss. A source that is rarely in events, or that was idle, is missed only with proof.
 
+use fluxline_core::planted;
+
 use serde::{Deserialize, Serialize};
 
 use super::batch::ClosedEvent;
@@ -192,7 +194,7 @@ impl Builder {
         match why {
             // More could have come into a window that was open.
             Why::Stop if window => EventStatus::Stopped,
-            _ if enough => EventStatus::Complete,
+            _ if enough || (planted!(13) && lacking.len() == 1) => EventStatus::Complete,
             Why::Stop if lacking.iter().all(stopped) => EventStatus::Stopped,
             _ => EventStatus::Incomplete,
         }

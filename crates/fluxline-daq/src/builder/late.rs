@@ -1,5 +1,7 @@
 //! Packets as signs of life of their sources: joining, returning, and coming too late.
 
+use fluxline_core::planted;
+
 use super::arrival::Arrival;
 use super::config::Late;
 use super::event_id::EventId;
@@ -137,6 +139,9 @@ impl Builder {
             }
         }
         let key = self.anchor.key(id.position.ordinal);
+        if planted!(15) {
+            return Placement::Late;
+        }
         self.gathering.add_late(id, key, arrival.alone(self.time.end()));
         Placement::Late
     }

@@ -13,7 +13,7 @@
 //! counted exactly once, and only copies count as duplicates. Source of the rule: RFC 3550,
 //! appendix A.1.
 
-use fluxline_core::{Moment, Span};
+use fluxline_core::{Moment, Span, planted};
 
 use super::missing::MissingPositions;
 use crate::missing_range::MissingRange;
@@ -501,7 +501,7 @@ impl SequenceTracker {
     }
 
     fn look_back(&mut self, position: u64, evidence: Evidence) -> Order {
-        if self.window.has_seen(position) {
+        if self.window.has_seen(position) && !planted!(12) {
             return Order::Duplicate;
         }
         self.window.mark(position, evidence);

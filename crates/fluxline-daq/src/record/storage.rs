@@ -47,6 +47,48 @@ pub trait Storage: Debug {
     fn sync_folder(&mut self, path: &Path) -> io::Result<()>;
 }
 
+impl<S: Storage + ?Sized> Storage for Box<S> {
+    fn create(&mut self, path: &Path) -> io::Result<()> {
+        (**self).create(path)
+    }
+
+    fn append(&mut self, end: u64, parts: &mut [IoSlice<'_>]) -> io::Result<u64> {
+        (**self).append(end, parts)
+    }
+
+    fn is_removed(&self) -> bool {
+        (**self).is_removed()
+    }
+
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        (**self).cut(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        (**self).sync()
+    }
+
+    fn close(&mut self) {
+        (**self).close();
+    }
+
+    fn remove(&mut self, path: &Path) -> io::Result<()> {
+        (**self).remove(path)
+    }
+
+    fn append_line(&mut self, path: &Path, line: &str) -> io::Result<()> {
+        (**self).append_line(path, line)
+    }
+
+    fn sync_lines(&mut self) -> io::Result<()> {
+        (**self).sync_lines()
+    }
+
+    fn sync_folder(&mut self, path: &Path) -> io::Result<()> {
+        (**self).sync_folder(path)
+    }
+}
+
 /// The file system.
 #[derive(Debug)]
 pub struct Disk {

@@ -7,7 +7,7 @@ use fluxline::clock;
 use fluxline_cluster::builder::{BuilderNode, Progress};
 use fluxline_cluster::edges::Inlets;
 use fluxline_cluster::{BuiltSource, OutputBatch, PartitionBuilder};
-use fluxline_core::{Moment, Span};
+use fluxline_core::{Moment, Span, planted};
 use fluxline_daq::event::EventBatch;
 
 use super::link::EPOCH;
@@ -120,6 +120,13 @@ impl<I: Inlets> BuilderThread<I> {
             side.finish(self.node.inlets());
         }
         self.say();
+        if self.node.inlets().has_crashed() {
+            self.monitor.fault(format_args!(
+                "builder-{} crashed: its open events ended there, and those of its keys are not \
+                 built from then on",
+                self.number
+            ));
+        }
         self.publish(true);
     }
 
@@ -212,11 +219,20 @@ impl Collector {
         let own = &mut self.sources[builder];
         own.extend(sources.iter().map(|of| numbers.of(of.input, &of.label, &mut name)));
         events.packets.iter_mut().for_each(|row| row.source = own[row.source as usize]);
+        if planted!(8) && builder == 1 {
+            events.packets.iter_mut().for_each(|row| row.source = 0);
+        }
         let of_source = events.events.iter_mut().filter_map(|row| row.source.as_mut());
         of_source.for_each(|source| *source = own[*source as usize]);
         if self.output.has_changed() {
             let counts = self.counts();
             self.output.change(counts);
+        }
+        if planted!(6) && events.events.len() % 7 == 3 {
+            return;
+        }
+        if planted!(7) && events.events.len() % 7 == 3 {
+            self.output.put(events.clone());
         }
         self.output.put(events);
     }

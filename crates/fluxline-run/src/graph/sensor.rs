@@ -91,6 +91,7 @@ impl Sensor {
                  sent"
             )));
         }
+        end.has_parted = not_sent > 0 || self.node.has_crashed();
         while !self.node.finish() {
             Outlets::rest(&mut self.node, NAP);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fluxline_cluster::ReadoutNode;
 use fluxline_cluster::edges::{Offered, Outlets};
 use fluxline_cluster::entry::read_record;
-use fluxline_core::{Datagram, Moment, Span};
+use fluxline_core::{Datagram, Moment, Span, planted};
 use fluxline_daq::ledger::Ledger;
 use fluxline_daq::pipeline::InputTaken;
 use fluxline_packet::Description;
@@ -114,7 +114,9 @@ impl<O: Outlets> GraphTaker<O> {
                          here on; their packets are counted as lost with it"
                     )));
                 }
-                *of.get_or_insert(0) += head.map_or(0, |head| u64::from(head.packets));
+                let packets = head.map_or(0, |head| u64::from(head.packets));
+                let before = of.get_or_insert(0);
+                *before += if planted!(3) && *before > 0 { 0 } else { packets };
                 Ok(())
             }
         });
@@ -176,7 +178,7 @@ impl<O: Outlets + 'static> PacketTaker for GraphTaker<O> {
         // A full record carries the last mark: packets of this turn are not all taken yet.
         self.node.take(input, self.mark, datagram);
         let of = &mut self.inputs[usize::from(input)];
-        of.taken.datagrams += 1;
+        of.taken.datagrams += if planted!(2) && of.taken.datagrams == 96 { 2 } else { 1 };
         of.taken.bytes += datagram.bytes.len() as u64;
         of.taken.rejected += self.node.readout().rejected() - before.0;
         of.taken.refused += self.node.readout().refused() - before.1;
@@ -222,7 +224,8 @@ impl<O: Outlets + 'static> PacketTaker for GraphTaker<O> {
         // While packets wait in their rings for memory, the mark stays.
         if self.node.has_room() {
             self.mark = self.mark.max(self.low_water(now));
-            self.node.poll(self.mark);
+            let ahead = Span::from_ms(if planted!(1) { 20 } else { 0 });
+            self.node.poll(self.mark + ahead);
             self.hand_over();
         }
         if now.since(self.published) >= PUBLISH_EVERY {
@@ -239,7 +242,7 @@ impl<O: Outlets + 'static> PacketTaker for GraphTaker<O> {
         let mut rests = 0;
         loop {
             self.hand_over();
-            if self.node.is_handed_over() {
+            if self.node.is_handed_over() || planted!(4) {
                 break;
             }
             self.outlets.rest(REST);

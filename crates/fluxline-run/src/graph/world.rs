@@ -10,9 +10,8 @@
 //! and builders are those of a run on real links. Time is that of the link, counted from
 //! [`EPOCH`]; a program takes none.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use fluxline_cluster::edges::{Inlets, Outlets, Taking};
@@ -85,26 +84,26 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     let sources = shared.sources();
     let packets = Packets::of(shared.experiment, shared.loaded)?;
     let journeys: Vec<Journeys> = packets.iter().map(|_| Journeys::new()).collect();
-    let mut threads = Vec::new();
+    let (mut threads, living) = (Vec::new(), Living::default());
     for number in 0..graph.builders() {
-        threads.push(start_builder(&shared, number, &places, to.clone()));
+        threads.push(start_builder(&shared, number, &places, to.clone(), &living));
     }
     for (number, sources) in sources.iter().enumerate() {
-        threads.push(start_readout(&shared, number, lanes_of(sources, &journeys), &places));
+        let lanes = lanes_of(sources, &journeys);
+        threads.push(start_readout(&shared, number, lanes, &places, &living));
     }
     let mut inputs = Vec::new();
     for (number, (packets, journeys)) in packets.into_iter().zip(journeys).enumerate() {
         let readout = sources.iter().position(|of| of.contains(&number)).unwrap_or(0);
-        inputs.push(start_sensor(&shared, number, readout, packets, journeys, &places));
+        inputs.push(start_sensor(&shared, number, readout, packets, journeys, &places, &living));
     }
-    threads.extend(start_actuator(&shared, &between, &places));
+    threads.extend(start_actuator(&shared, &between, &places, &living));
     drop(to);
-    let idle = Idle::start(idle, &places);
+    start_idle(idle, &places, &Arc::downgrade(&living));
     let board = shared.board.clone();
     let collector = between.collector(graph, board.clone());
     let readout = std::thread::spawn(move || {
         let mut built = collect(collector, &from, threads, &board);
-        drop(idle);
         if let Some(GraphEnd { virtual_end, crashed, .. }) = &mut built.graph {
             *virtual_end = Some(EPOCH + board.ended().since(Moment::default()));
             *crashed = crashed_inputs(&board, &sources);
@@ -114,29 +113,21 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     Ok(World { readout, inputs })
 }
 
-/// Nodes of the network that have no part in the run: their hosts are on, and do nothing.
-struct Idle(Arc<AtomicBool>);
+/// The programs of a world that live; each holds a clone until its node is dropped.
+type Living = Arc<()>;
 
-impl Idle {
-    fn start(count: usize, places: &Places) -> Idle {
-        let over = Arc::new(AtomicBool::new(false));
-        for number in 0..count {
-            let (places, over) = (places.clone(), Arc::clone(&over));
-            std::thread::spawn(move || {
-                let Ok(mut node) = places.open(&Places::unused(number)) else { return };
-                while !over.load(Ordering::Relaxed) {
-                    Outlets::rest(&mut node, IDLE_REST);
-                    node.drive();
-                }
-            });
-        }
-        Idle(over)
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+/// Starts the nodes of the network that have no part in the run: their hosts are on, and do nothing
+/// until all programs have ended.
+fn start_idle(count: usize, places: &Places, living: &Weak<()>) {
+    for number in 0..count {
+        let (places, living) = (places.clone(), living.clone());
+        std::thread::spawn(move || {
+            let Ok(mut node) = places.open(&Places::unused(number)) else { return };
+            while living.strong_count() > 0 {
+                Outlets::rest(&mut node, IDLE_REST);
+                node.drive();
+            }
+        });
     }
 }
 
@@ -147,16 +138,21 @@ fn start_sensor(
     packets: Packets,
     journeys: Journeys,
     places: &Places,
+    living: &Living,
 ) -> JoinHandle<InputEnd> {
+    let living = Arc::clone(living);
     let (places, to) = (places.clone(), Places::readout(readout));
     let (monitor, stop) = (shared.monitor.clone(), shared.stop.clone());
     let Experiment { sources, seconds, .. } = shared.experiment;
     let (name, seconds) = (sources[number].name.clone(), *seconds);
-    std::thread::spawn(move || match open_sensor(&places, number, &to) {
-        Ok(node) => Sensor { name, node, seconds, stop, monitor, journeys }.send(packets),
-        Err(error) => {
-            monitor.fault(error);
-            InputEnd::default()
+    std::thread::spawn(move || {
+        let _living = living;
+        match open_sensor(&places, number, &to) {
+            Ok(node) => Sensor { name, node, seconds, stop, monitor, journeys }.send(packets),
+            Err(error) => {
+                monitor.fault(error);
+                InputEnd::default()
+            }
         }
     })
 }
@@ -183,10 +179,13 @@ fn start_builder(
     number: usize,
     places: &Places,
     to: SyncSender<collector::Built>,
+    living: &Living,
 ) -> JoinHandle<()> {
+    let living = Arc::clone(living);
     let (places, monitor) = (places.clone(), shared.monitor.clone());
     let (make, side) = (shared.builder(number, to), shared.inline(number));
     std::thread::spawn(move || {
+        let _living = living;
         let opened = places.open_builder(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
             if side.is_some() {
@@ -206,17 +205,22 @@ fn start_actuator(
     shared: &Shared<'_>,
     between: &Between<'_>,
     places: &Places,
+    living: &Living,
 ) -> Option<JoinHandle<()>> {
     let of = shared.graph.loop_table()?;
+    let living = Arc::clone(living);
     let (slots, bytes) = (RING_SLOTS, record_bytes(of) as u32);
     let (places, monitor, board) = (places.clone(), shared.monitor.clone(), shared.board.clone());
     let make = shared.actuator(between.folder.as_deref());
-    Some(std::thread::spawn(move || match places.open_actuator(slots, bytes) {
-        Ok(mut node) => {
-            node.expect_peers_by(COME_BY);
-            board.set_actuator(make(node).run());
+    Some(std::thread::spawn(move || {
+        let _living = living;
+        match places.open_actuator(slots, bytes) {
+            Ok(mut node) => {
+                node.expect_peers_by(COME_BY);
+                board.set_actuator(make(node).run());
+            }
+            Err(error) => monitor.fault(error),
         }
-        Err(error) => monitor.fault(error),
     }))
 }
 
@@ -225,12 +229,15 @@ fn start_readout(
     number: usize,
     lanes: Vec<Lane>,
     places: &Places,
+    living: &Living,
 ) -> JoinHandle<()> {
+    let living = Arc::clone(living);
     let (places, monitor) = (places.clone(), shared.monitor.clone());
     let make = shared.taker(number);
     let packet = Span::from_ns(shared.graph.nodes.readout.packet_ns);
     let rest = REST_MAX.min(record_age(&shared.graph.nodes));
     std::thread::spawn(move || {
+        let _living = living;
         let opened = places.open_readout(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
             for lane in &lanes {

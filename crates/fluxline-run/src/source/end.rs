@@ -29,6 +29,9 @@ pub(crate) struct InputEnd {
     pub receiver: Option<ReceiverCounters>,
     /// Frames of a capture by kind, for a capture.
     pub capture: Option<serde_json::Value>,
+    /// A sensor of a simulated world crashed, or lost its readout: packets that it had pushed may
+    /// not have come.
+    pub has_parted: bool,
     /// The packets that emulated sensors really sent.
     pub truth: Option<SensorsTruth>,
     /// The times from sensors to the readout, in a simulated world.

@@ -7,6 +7,7 @@ mod presets;
 mod reproduce;
 mod run;
 
+use crate::campaign::campaign;
 use crate::failure::Failure;
 use crate::sim_arguments::SimCommand;
 
@@ -14,6 +15,7 @@ use crate::sim_arguments::SimCommand;
 pub fn sim(command: &SimCommand, json: bool) -> Result<(), Failure> {
     match command {
         SimCommand::Run(arguments) => run::run(arguments, json),
+        SimCommand::Campaign(arguments) => campaign(arguments, json),
         SimCommand::Reproduce(arguments) => reproduce::reproduce(arguments, json),
         SimCommand::Presets => {
             presets::show(json);

@@ -1,8 +1,8 @@
 //! The program `fluxline-sim` as a black box.
 
+mod campaigns;
 mod dumps;
 mod loops;
-mod node_deaths;
 mod plan;
 mod same_events;
 mod same_recorded;

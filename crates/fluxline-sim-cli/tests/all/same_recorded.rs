@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufWriter;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fluxline_core::Moment;
 use fluxline_daq::capture::writer::CaptureWriter;
@@ -107,6 +107,12 @@ pub fn packets(board: u16, events: u64) -> (Vec<Packet>, u64) {
 
 /// Writes the captures of all boards below `at`, and returns an experiment that reads them.
 pub fn experiment(events: u64, at: &Path) -> Experiment {
+    let file = write_experiment(events, at);
+    Experiment::load(&file).expect("a right experiment")
+}
+
+/// Writes the captures of all boards below `at`, and the file of an experiment that reads them.
+pub fn write_experiment(events: u64, at: &Path) -> PathBuf {
     std::fs::write(at.join("rare.toml"), WITHOUT_COUNTER).expect("written");
     let mut text = "name = \"recorded\"\n[events]\nbuild = \"key\"\n".to_owned();
     for board in 0..8 {
@@ -129,7 +135,9 @@ pub fn experiment(events: u64, at: &Path) -> Experiment {
             file.display()
         ));
     }
-    Experiment::parse("recorded.toml", &text).expect("a right experiment")
+    let file = at.join("recorded.toml");
+    std::fs::write(&file, text).expect("written");
+    file
 }
 
 fn compare(events: u64, links: &[(&str, u32, u32)]) {

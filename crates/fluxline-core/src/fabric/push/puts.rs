@@ -504,7 +504,8 @@ impl Consumer {
             let to = Target { remote: credit.remote, offset: TAKEN_OFFSET };
             put(fabric, credit.endpoint, to, Bytes { bytes: &taken, notify: None })?;
         }
-        let word = self.head.to_le_bytes();
+        let twice = if crate::planted!(19) { self.size / 4 } else { 0 };
+        let word = (self.head + twice).to_le_bytes();
         let to = Target { remote: credit.remote, offset: 0 };
         put(fabric, credit.endpoint, to, Bytes { bytes: &word, notify: Some(0) })?;
         self.given_back = Some(self.head);

@@ -1,0 +1,107 @@
+//! Campaigns: an experiment under faults that seeds draw breaks no law, and faults that are put in
+//! on purpose break one.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use fluxline_core::random::{test_count, test_seed};
+use serde_json::Value;
+
+use crate::same_events::folder;
+use crate::same_recorded::write_experiment;
+use crate::support::fluxline;
+
+/// Returns the planted faults that docs/campaigns.md lists as found: number, and the seeds until
+/// then.
+fn planted() -> Vec<(u32, u64)> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/campaigns.md");
+    let text = std::fs::read_to_string(docs).expect("the page");
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        Some((cells.first()?.parse().ok()?, cells.last()?.parse().ok()?))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/campaign.toml")
+}
+
+fn campaign(file: &Path, arguments: &[&str], planted: u32) -> Output {
+    let mut command = fluxline();
+    command.env("FLUXLINE_PLANTED", planted.to_string());
+    command.args(["--json", "sim", "campaign"]).arg(file).args(arguments);
+    command.output().expect("the program starts")
+}
+
+fn document(output: &Output) -> Value {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|wrong| panic!("{wrong}: {errors}"))
+}
+
+fn try_seeds(file: &Path, seed: u64, seeds: u64) {
+    let (seed, seeds) = (seed.to_string(), seeds.to_string());
+    let output = campaign(file, &["--seed", &seed, "--seeds", &seeds], 0);
+    let document = document(&output);
+    assert!(output.status.success(), "{document:#}");
+    assert_eq!(document["runs"].to_string(), seeds);
+    assert!(document["events"].as_u64() > Some(0), "{document:#}");
+}
+
+#[test]
+fn a_law_breaks_under_faults_that_a_seed_drew() {
+    try_seeds(&example(), test_seed!(1), test_count!(200));
+}
+
+#[test]
+fn a_packet_of_a_capture_is_in_no_place_or_in_two_after_a_fault() {
+    let at = folder();
+    let file = write_experiment(300, at.path());
+    try_seeds(&file, test_seed!(74), test_count!(24));
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "planted faults are in debug builds alone")]
+fn the_printed_commands_of_a_failing_seed_break_another_law_or_none() {
+    // A batch is recorded twice.
+    let document = document(&campaign(&example(), &["--seeds", "50"], 7));
+    let failed = &document["failed"];
+    let case_of = |command: &Value| {
+        let text = command.as_str().expect("a command").to_owned();
+        text.split('\'').nth(1).map(str::to_owned)
+    };
+    let seed = failed["seed"].to_string();
+    let again = campaign(&example(), &["--seed", &seed, "--seeds", "1"], 7);
+    assert_eq!(self::document(&again)["failed"]["how"], failed["how"], "{document:#}");
+    let smaller = case_of(&failed["smaller"]).expect("a smaller case");
+    let whole = failed["case"].as_str().expect("a case");
+    assert!(smaller.len() < whole.len(), "{smaller} / {whole}");
+    let small = self::document(&campaign(&example(), &["--case", &smaller], 7));
+    assert_eq!(small["failed"]["law"], failed["law"], "{small:#}");
+}
+
+#[test]
+#[ignore = "all: many campaigns of up to hundreds of seeds"]
+fn a_planted_fault_is_not_found() {
+    let planted = planted();
+    assert!(planted.len() >= 5, "the table of docs/campaigns.md: {planted:?}");
+    for (number, seeds) in planted {
+        let output = campaign(&example(), &["--seeds", &seeds.to_string()], number);
+        assert_eq!(output.status.code(), Some(1), "{number}: {:#}", document(&output));
+    }
+}
+
+#[test]
+fn a_wrong_campaign_is_a_riddle() {
+    for (arguments, says, status) in [
+        (&["--case", "readouts=9"][..], "9 readouts for 1 sources", 3),
+        (&["--case", "reedouts=1"], "unknown field", 2),
+        (&["--link", "shm:lab"], "write sim:NETWORK?KEYS", 3),
+        (&["--link", "sim:token-ring"], "token-ring", 3),
+    ] {
+        let output = campaign(&example(), arguments, 0);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(says), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+    }
+}
