@@ -59,9 +59,9 @@ struct State {
     sources: Vec<RunSource>,
     waiting: VecDeque<Asked>,
     is_asking: bool,
-    /// When no more events come.
+    /// The time at which the last event had come.
     closed: Option<Instant>,
-    /// The run has ended without it: counts stay as they are.
+    /// The run has ended without it: counts do not change.
     is_left: bool,
     part: DeciderPart,
 }

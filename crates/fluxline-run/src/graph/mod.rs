@@ -9,7 +9,8 @@
 //! `link.rs` reads the link and names the nodes, `taker.rs` is a readout, `collector.rs` a builder
 //! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time, with
 //! the sensors of `sensor.rs`. `loop_side.rs` and
-//! `actuators.rs` join the feedback loop to them. The pieces that build events are those of `fluxline-cluster`.
+//! `actuators.rs` join the feedback loop to them. The pieces that build events are those of
+//! `fluxline-cluster`.
 
 mod actuators;
 mod collector;

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fluxline_daq::event::EventView;
 use fluxline_daq::experiment::Experiment;
@@ -153,17 +152,12 @@ fn a_write_after_the_deadline_is_not_counted_as_late() {
     assert_eq!((late("0.5", "short"), late("1e6", "long")), (100, 0));
 }
 
-/// A function that fails, stops answering, or wants nothing written, by the event's key.
-struct Moody {
-    hangs_at: Option<u64>,
-}
+/// A function that fails, or wants nothing written, by the event's key.
+struct Moody;
 
 impl Decide for Moody {
     fn decide(&mut self, event: &EventView<'_>, decision: &mut Vec<u8>) -> Result<(), String> {
         let key = event.row.key.expect("a key");
-        if Some(key) == self.hangs_at {
-            std::thread::sleep(Duration::from_secs(86_400));
-        }
         match key % 4 {
             0 => panic!("four"),
             1 => return Err("one".to_owned()),
@@ -178,7 +172,7 @@ impl Decide for Moody {
 fn a_function_that_fails_takes_the_recording_along() {
     let at = folder();
     for (number, link) in ["threads", "sim:qsnet"].into_iter().enumerate() {
-        let make: MakeDecide = Arc::new(|_| Box::new(Moody { hangs_at: None }));
+        let make: MakeDecide = Arc::new(|_| Box::new(Moody));
         let (path, of_loop) = (at.path().join(number.to_string()), "waiting-max = 9999");
         let report = run_with(experiment(200, of_loop), link, &path, Some(make));
         assert_eq!(report.ledger.source_totals().recorded, 1600);
@@ -189,19 +183,6 @@ fn a_function_that_fails_takes_the_recording_along() {
         assert!(sentence.contains("the function of [loop] at builder-"), "{sentence}");
         assert_eq!(report.verdict.status(), 7);
     }
-}
-
-#[test]
-#[ignore = "all: the run waits 20 s for the function"]
-fn a_function_that_never_returns_holds_the_run_or_the_recording_up() {
-    let at = folder();
-    let make: MakeDecide = Arc::new(|_| Box::new(Moody { hangs_at: Some(3) }));
-    let path = at.path().join("run");
-    let report = run_with(experiment(200, "answer-ms = 1"), "threads", &path, Some(make));
-    assert_eq!(report.ledger.source_totals().recorded, 1600);
-    let sentence = report.verdict.sentence().unwrap_or_default();
-    assert!(sentence.contains("does not return"), "{sentence}");
-    assert!(count(&report, "skipped") > 0);
 }
 
 /// Bytes of an event of eight boards as a program gets it: a head, and packets with heads.
@@ -283,7 +264,7 @@ fn a_function_from_nowhere_or_twice_is_taken() {
         ("program = [\"./no-such-program\"]", false, "cannot be started"),
         ("program = [\"no-such-program\"]", false, "cannot be started"),
     ] {
-        let make: MakeDecide = Arc::new(|_| Box::new(Moody { hangs_at: None }));
+        let make: MakeDecide = Arc::new(|_| Box::new(Moody));
         let path = at.path().join("never");
         let (folder, decide) = (Some(path.clone()), gives.then_some(make));
         let options = Options { folder, decide, ..Options::default() };
