@@ -54,7 +54,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|command| command == "run") {
+    let is_flag = |word: &std::ffi::OsString| word.to_string_lossy().starts_with('-');
+    if std::env::args_os().skip(1).find(|word| !is_flag(word)).is_some_and(|word| word == "run") {
         // A run on a simulated link, which `fluxline` has not.
         fluxline_sim::register();
         return fluxline_cli::main();

@@ -91,7 +91,7 @@ fn judge_rate(of: &mut Checked, lasted_s: f64, longest_s: f64, wanted_s: f64) {
     let is_long = lasted_s >= wanted_s * LASTED_LEAST;
     of.verdict = match (low >= of.required * RATE_SHARE, high >= of.required * RATE_SHARE) {
         (true, _) if is_long => Met::Met,
-        (_, false) => Met::Missed,
+        (_, false) if is_long => Met::Missed,
         _ => Met::Undecided,
     };
     let (longest, wanted, lasted) = (longest_s * 1e3, wanted_s * 1e3, lasted_s * 1e3);
@@ -140,6 +140,10 @@ mod tests {
         let mut of = checked(1000.0, [900.0, 900.0]);
         judge_rate(&mut of, 1.0, 0.0, 0.015);
         assert_eq!(of.verdict, Met::Missed);
+        // The first and the last packet alone are off by more in so short a time.
+        let mut of = checked(1000.0, [900.0, 900.0]);
+        judge_rate(&mut of, 0.05, 0.0, 0.015);
+        assert_eq!(of.verdict, Met::Undecided);
     }
 
     #[test]
