@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use fluxline_daq::capture::raw::LengthPrefix;
 
 use crate::failure::Failure;
+use crate::fpga_arguments::GatewareArguments;
 use crate::words::{Word, words};
 
 /// `fluxline format`.
@@ -38,6 +39,10 @@ pub enum FormatCommand {
     /// Write the NumPy dtype of the packet and its records
     #[command(after_help = "Example: fluxline format numpy sls")]
     Numpy(FormatArguments),
+    /// Write gateware that sends the packet: packetiser, registers, test bench
+    #[command(after_help = "Example: fluxline format fpga my-board.toml -o gateware\n         \
+        make -C gateware venv sim")]
+    Fpga(GatewareArguments),
 }
 
 /// The arguments of every `format` command.
