@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the gateware of `fluxline format fpga`: its tools go into target/fpga/venv (PyPI, 400 MB).
 #
-#   tools/fpga/test.sh           frames against the emulator, a run on a TAP, lint, proofs, synthesis
+#   tools/fpga/test.sh           all of: lint, frames, a run on a TAP, rate, proofs, synthesis
 #   tools/fpga/test.sh STEP...   some of: lint test sim rate formal synth
 #
 # `sim` needs root or user namespaces, and /dev/net/tun; it sends in a network namespace of its own.

@@ -1,34 +1,6 @@
-//! The command lines of `fluxline format fpga` and `fluxline fpga`.
-
-use std::path::PathBuf;
+//! The command line of `fluxline fpga`.
 
 use clap::{Args, Subcommand};
-
-use crate::format_arguments::FormatArguments;
-
-/// `fluxline format fpga`.
-#[derive(Debug, Args)]
-pub struct GatewareArguments {
-    /// The description
-    #[command(flatten)]
-    pub format: FormatArguments,
-    /// The folder to write; it must not exist, be empty, or be one that this command wrote
-    #[arg(long, short = 'o', value_name = "FOLDER")]
-    pub output: PathBuf,
-    /// The packet type to send; default: the first one with a packet counter or a key
-    #[arg(long, value_name = "NAME")]
-    pub packet: Option<String>,
-    /// Bytes of samples in a packet; default: those of [packet.emulate]
-    #[arg(long, value_name = "BYTES")]
-    pub payload_bytes: Option<u64>,
-    /// The link's largest IP packet
-    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
-    #[arg(value_parser = clap::value_parser!(u64).range(68..=65_535))]
-    pub mtu: u64,
-    /// Bytes of samples that the FIFO holds, a power of two
-    #[arg(long, value_name = "BYTES", default_value_t = 16_384)]
-    pub fifo_bytes: u64,
-}
 
 /// `fluxline fpga`.
 #[derive(Debug, Subcommand)]

@@ -10,8 +10,9 @@ use fluxline_packet::fpga::{self, GatewareFile, GatewareOptions, registers};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::fpga_arguments::{BoardArguments, GatewareArguments, ReadArguments, WriteArguments};
-use crate::{format_arguments, say};
+use crate::format_arguments::{self, GatewareArguments};
+use crate::fpga_arguments::{BoardArguments, ReadArguments, WriteArguments};
+use crate::say;
 
 /// The port of the register window, unless the gateware was built with another.
 const REGISTER_PORT: u16 = 6007;

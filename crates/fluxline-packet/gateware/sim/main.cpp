@@ -1,7 +1,8 @@
 // The verilated core on a TAP device, in a capture file, or on nothing (for speed).
 //   flx_sim [--tap NAME | --pcap FILE] [--blocks N] [--duty PERMILLE] [--stall PERMILLE]
 //           [--stall-cycles N] [--lose PER_MILLION] [--until FILE] [--seed N]
-// The first and the last blocks come slowly, without stalls and losses, so that a receiver sees all.
+// The first and the last blocks come slowly, without stalls and losses, for a
+// receiver to see all.
 // Prints the core's ledger and what this program did to the frames as one JSON document.
 #include <fcntl.h>
 #include <linux/if.h>
@@ -104,7 +105,8 @@ int main(int argc, char **argv) {
             size_t n = std::min<size_t>(8, rx.size() - rx_at);
             uint64_t data = 0;
             memcpy(&data, &rx[rx_at], n);
-            top.rx_tdata = data, top.rx_tkeep = (1u << n) - 1, top.rx_tlast = rx_at + n == rx.size();
+            top.rx_tdata = data, top.rx_tkeep = (1u << n) - 1;
+            top.rx_tlast = rx_at + n == rx.size();
         }
         top.eval();
         // what the edge takes
@@ -152,7 +154,8 @@ int main(int argc, char **argv) {
     }
     if (file) fclose(file);
     printf("{\"blocks_taken\": %lu, \"blocks_dropped\": %lu, \"blocks_waiting\": %u, "
-           "\"packets_sent\": %lu,\n \"wire\": {\"written\": %lu, \"lost\": %lu, \"replies\": %lu, \"refused\": %lu, "
+           "\"packets_sent\": %lu,\n \"wire\": {\"written\": %lu, "
+           "\"lost\": %lu, \"replies\": %lu, \"refused\": %lu, "
            "\"received\": %lu, \"bytes\": %lu},\n \"cycles\": %lu, \"seconds\": %.3f, "
            "\"cycles_per_s\": %.0f, \"frames_per_s\": %.0f}\n",
            top.blocks_taken, top.blocks_dropped, top.blocks_waiting, top.packets_sent,

@@ -29,7 +29,10 @@ until grep -q ':1776 ' /proc/net/udp; do        # 6006: the receiver listens
 done
 sim/obj/flx_sim --tap tap0 --blocks "$BLOCKS" --until "$OUT/asked" "$@" > "$OUT/sim.json" &
 SIM=$!
-ask() { "$@" > "$OUT/asked.txt" 2>&1 || { cat "$OUT/asked.txt"; exit 1; }; tail -2 "$OUT/asked.txt"; }
+ask() {
+    "$@" > "$OUT/asked.txt" 2>&1 || { cat "$OUT/asked.txt"; exit 1; }
+    tail -2 "$OUT/asked.txt"
+}
 ask ping -c 3 -i 0.3 -W 10 -s 1400 10.23.0.2
 ip neigh show 10.23.0.2 | grep -q 02:f1:0a:0b:0c:01 || { echo "no answer to ARP"; exit 1; }
 # All samples are out when the counters stand still.

@@ -162,7 +162,7 @@ CORE = ("source", "sequence_", "key", "ticks", "taken", "dropped")
 
 @cocotb.test()
 async def emulated_packets_are_sent_byte_for_byte(dut):
-    """What `fluxline emulate` sends for the description, the RTL sends."""
+    """Compares the packets of `fluxline emulate` with those of the RTL."""
     bench = await Bench().start(dut)
     packets = [raw(packet[UDP].payload) for packet in PcapReader("emulated.pcap")]
     assert len(packets) >= 16

@@ -318,8 +318,8 @@ impl Plan<'_> {
         if let Some(id) = open {
             let name = &self.packet.header.values[id].name;
             return Err(format!(
-                "`size.equals` depends on field `{name}`, which is not constant; the core's packets \
-                 have one size"
+                "`size.equals` depends on field `{name}`, which is not constant; the core's \
+                 packets have one size"
             ));
         }
         let says = equals.evaluate(&|id| self.constant(id).unwrap_or(0), size, 0);

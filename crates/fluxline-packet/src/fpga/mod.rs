@@ -2,8 +2,8 @@
 //!
 //! The hand-written part (`gateware/`: packetiser, responder, registers, simulation, tests, proofs)
 //! is the same for all packets. [`gateware`] adds what follows from the description: the header as
-//! a vector of bytes in wire order, sizes, and an example of each field for the test bench. Whatever
-//! this hardware cannot send is refused, with the reason.
+//! a vector of bytes in wire order, sizes, and the fields for the test
+//! bench. Whatever this hardware cannot send is refused, with the reason.
 
 mod bench;
 mod files;
@@ -23,6 +23,8 @@ use super::layout::PacketType;
 const FRAME_HEADER_BYTES: u64 = 42;
 /// Bytes of IPv4 and UDP headers, which the MTU includes.
 const DATAGRAM_HEADER_BYTES: u64 = 28;
+/// Largest IP packet \[byte\].
+const DATAGRAM_BYTES_MAX: u64 = 65_535;
 /// Bytes of a word of samples.
 const WORD_BYTES: u64 = 8;
 /// Least and most bytes of the FIFO: two words; 1 MiB of block RAM.
@@ -78,6 +80,11 @@ pub fn gateware(
     let packet = choose(description, options.packet)?;
     let refuse = |message: String| format!("packet `{}`: {message}", packet.name);
     let payload = options.payload_bytes.unwrap_or(packet.emulate_payload_bytes);
+    if payload > DATAGRAM_BYTES_MAX {
+        return Err(refuse(format!(
+            "a payload of {payload} bytes is larger than any IP packet; write --payload-bytes"
+        )));
+    }
     let header = fill::header(packet, payload).map_err(refuse)?;
     let sizes = Sizes { payload, header: header.bytes, fifo: options.fifo_bytes };
     check_sizes(&sizes, options.mtu).map_err(refuse)?;

@@ -119,7 +119,7 @@ fn sizes_that_do_not_fit_are_refused_with_one_that_does() {
         (of(0, 1500, 16_384), "not whole words"),
         (of(1024, 1500, 512), "larger than the FIFO of 512 bytes"),
         (of(1024, 1500, 3000), "power of two"),
-        (of(u64::MAX - 7, 1500, 1024), "the MTU is 1500"),
+        (of(u64::MAX - 7, 1500, 1024), "larger than any IP packet"),
     ] {
         let message = result.expect_err(reason);
         assert!(message.contains(reason), "{message}");
