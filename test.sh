@@ -74,8 +74,6 @@ say "the live page in a browser"
 FLUXLINE="$PWD/target/debug/fluxline" tools/page/test.sh
 say "Linux's software RDMA device as a peer, in a virtual machine"
 tools/rxe/test.sh
-say "gateware: the RTL against the emulator and fluxline run, proofs, synthesis"
-tools/fpga/test.sh
 say "rings, channels, slots and bells in every order of their steps (loom)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
   cargo test --locked --release -p fluxline --lib loom_
