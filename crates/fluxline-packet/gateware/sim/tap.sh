@@ -49,5 +49,5 @@ SIM=
 kill -TERM $RUN     # a shell starts background programs with SIGINT ignored
 wait $RUN || true   # compare.py judges
 RUN=
-cat "$OUT/sim.json" "$OUT/run.txt"
+cat "$OUT/sim.json" "$OUT/status.json" "$OUT/run.txt"
 "${PYTHON:-python3}" sim/compare.py "$OUT/sim.json" "$OUT/status.json" "$OUT/run/run.json"
