@@ -29,6 +29,10 @@ until grep -q ':1776 ' /proc/net/udp; do        # 6006: the receiver listens
 done
 sim/obj/flx_sim --tap tap0 --blocks "$BLOCKS" --until "$OUT/asked" "$@" > "$OUT/sim.json" &
 SIM=$!
+until ip link show dev tap0 | grep -q LOWER_UP; do      # the simulation has opened it
+    kill -0 $SIM || exit 1
+    sleep 0.1
+done
 ask() {
     "$@" > "$OUT/asked.txt" 2>&1 || { cat "$OUT/asked.txt"; exit 1; }
     tail -2 "$OUT/asked.txt"
