@@ -70,6 +70,8 @@ say "all tests of all crates, with brokers and network namespaces"
 tools/run_tests.py --all -- "${flags[@]}"
 say "the Python package: its wheel, its tests"
 tools/python/test.sh --quiet
+say "the gateware in simulation: frames, replies, registers, a run on a TAP"
+FLUXLINE="$PWD/target/debug/fluxline" tools/fpga/test.sh
 say "the live page in a browser"
 FLUXLINE="$PWD/target/debug/fluxline" tools/page/test.sh
 say "Linux's software RDMA device as a peer, in a virtual machine"

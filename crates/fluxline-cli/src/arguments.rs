@@ -11,6 +11,7 @@ use crate::ctl_arguments::CtlArguments;
 use crate::event_arguments::EventArguments;
 use crate::export_arguments::ExportArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
+use crate::fpga_arguments::FpgaCommand;
 use crate::page_arguments::{ServeArguments, ServeRunsArguments};
 use crate::run_arguments::{GatherArguments, RecoverArguments, ShipArguments};
 
@@ -74,6 +75,9 @@ pub enum Command {
     /// Work with packet descriptions
     #[command(subcommand)]
     Format(FormatCommand),
+    /// Read and write the registers of a board whose gateware `format fpga` made
+    #[command(subcommand)]
+    Fpga(FpgaCommand),
     /// Send or write packets as a sensor would, with optional faults
     #[command(after_help = "Examples:\n  \
         fluxline emulate counter --to udp://127.0.0.1:6006 --sources 8 --rate 1000 --seconds 10\n  \

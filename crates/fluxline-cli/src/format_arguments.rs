@@ -38,6 +38,10 @@ pub enum FormatCommand {
     /// Write the NumPy dtype of the packet and its records
     #[command(after_help = "Example: fluxline format numpy sls")]
     Numpy(FormatArguments),
+    /// Write gateware that sends the packet: packetiser, registers, test bench
+    #[command(after_help = "Example: fluxline format fpga my-board.toml -o gateware\n         \
+        make -C gateware venv sim")]
+    Fpga(GatewareArguments),
 }
 
 /// The arguments of every `format` command.
@@ -114,6 +118,30 @@ pub struct WiresharkArguments {
     /// Instead of a port: the link type of frames without UDP, 147 to 162 (dumps of simulations)
     #[arg(long, value_parser = clap::value_parser!(u16).range(147..=162), value_name = "NUMBER")]
     pub link_type: Option<u16>,
+}
+
+/// `fluxline format fpga`.
+#[derive(Debug, Args)]
+pub struct GatewareArguments {
+    /// The description
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// The folder to write; it must not exist, be empty, or be one that this command wrote
+    #[arg(long, short = 'o', value_name = "FOLDER")]
+    pub output: PathBuf,
+    /// The packet type to send; default: the first one with a packet counter or a key
+    #[arg(long, value_name = "NAME")]
+    pub packet: Option<String>,
+    /// Bytes of samples in a packet; default: those of [packet.emulate]
+    #[arg(long, value_name = "BYTES")]
+    pub payload_bytes: Option<u64>,
+    /// The link's largest IP packet
+    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
+    #[arg(value_parser = clap::value_parser!(u64).range(68..=65_535))]
+    pub mtu: u64,
+    /// Bytes of samples that the FIFO holds, a power of two
+    #[arg(long, value_name = "BYTES", default_value_t = 16_384)]
+    pub fifo_bytes: u64,
 }
 
 /// Parses `NAME=INTEGER` arguments.

@@ -14,6 +14,7 @@ mod doctor;
 mod event_arguments;
 mod export_arguments;
 mod format_arguments;
+mod fpga_arguments;
 mod kafka;
 mod page_arguments;
 mod run_arguments;
@@ -28,6 +29,7 @@ use arguments::{Arguments, Command, ShmCommand};
 use failure::{Ending, Failure};
 use fluxline_terminal::{failure, generate, inform, log, output, progress, say, say_text, well};
 use format_arguments::FormatCommand;
+use fpga_arguments::FpgaCommand;
 
 /// Does what the command line says.
 #[must_use]
@@ -55,6 +57,12 @@ fn dispatch(command: Command, json: bool) -> Result<Ending, Failure> {
         }
         Command::Format(FormatCommand::New(new)) => commands::format::new(&new, json).map(well),
         Command::Format(FormatCommand::Numpy(of)) => commands::format::numpy(&of, json).map(well),
+        Command::Format(FormatCommand::Fpga(of)) => commands::fpga::gateware(&of, json).map(well),
+        Command::Fpga(FpgaCommand::Status(of)) => commands::fpga::status(&of, json).map(well),
+        Command::Fpga(FpgaCommand::Read(of)) => commands::fpga::read(&of, json).map(well),
+        Command::Fpga(FpgaCommand::Write(of)) => {
+            commands::fpga::write_register(&of, json).map(well)
+        }
         Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json).map(well),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json).map(well),
         Command::Shm(ShmCommand::List) => commands::shm::list(json).map(well),

@@ -200,6 +200,7 @@ mod tests {
         let part = if parts > 1 { Part::Index { index, count: parts } } else { Part::Whole };
         let parsed = Parsed {
             step: None,
+            counts: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
             sequence: Some(count),

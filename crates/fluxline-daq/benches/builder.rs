@@ -76,6 +76,7 @@ fn datagram(step: u64) -> Datagram<'static> {
 fn parsed(source: u64, event: u64, part: Part) -> Parsed {
     Parsed {
         step: None,
+        counts: None,
         packet: 0,
         source: SourceKey { sender: SenderAddress::NONE, terms: source },
         sequence: Some(event),

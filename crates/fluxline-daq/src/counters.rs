@@ -142,6 +142,16 @@ fluxline_core::counters! {
             => "See where they were lost, below the table, and run `fluxline doctor`.";
         restarts [Sum "restart"] "Times that the packet counter started anew"
             => "Ask why the source restarted; losses across a restart cannot be counted.";
+        board_taken [Sum "block"]
+            "Blocks of data that the board took between its first and last packet that came, by its \
+             own counts; a block is the data of one packet" => "";
+        board_dropped [Sum "block"]
+            "Blocks that the board dropped in that time, its FIFO being full, by its own counts"
+            => "The link was slower than the samples, or paused: reduce them, or enlarge the FIFO.";
+        board_contradictions [Sum "packet"]
+            "Packets whose board's counts grew by another number than its packet counter and its \
+             losses; they are counted by the packet counter alone"
+            => "Compare `counts` of the description with the firmware.";
         to_builder [Sum "packet"] "Packets handed to the event builder" => "";
         builder_full [Sum "packet"] "Packets refused because the event builder was full"
             => "Raise `bytes-max` under `[events]`; look for a slow disk.";

@@ -319,6 +319,7 @@ pub fn rules_of(description: &Description) -> FormatRules {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,
             event_bits: packet.event.as_ref().map_or(0, |event| event.bits),
+            count_bits: packet.counts.as_ref().map_or(0, |counts| counts.bits),
             spill_bits: packet
                 .event
                 .as_ref()

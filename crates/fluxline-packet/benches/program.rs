@@ -132,6 +132,7 @@ fn sls_by_hand(datagram: &Datagram<'_>) -> Option<Parsed> {
     }
     Some(Parsed {
         step: None,
+        counts: None,
         packet: 0,
         source: SourceKey {
             sender: SenderAddress::NONE,
@@ -172,6 +173,7 @@ fn spead_by_hand(datagram: &Datagram<'_>) -> Option<Parsed> {
     let fits = payload_start as u64 + length <= bytes.len() as u64 && offset + length <= total;
     (found == 15 && fits).then_some(Parsed {
         step: None,
+        counts: None,
         packet: 0,
         source: SourceKey { sender: datagram.sender, terms: 0 },
         sequence: None,

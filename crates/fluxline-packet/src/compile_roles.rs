@@ -92,6 +92,8 @@ impl Compiler<'_> {
             event: self.role(packet.event.as_ref().map(|event| &event.key)),
             spill: self
                 .role(packet.event.as_ref().and_then(|its| Some(&its.spill.as_ref()?.value))),
+            taken: self.role(packet.counts.as_ref().map(|counts| &counts.taken)),
+            dropped: self.role(packet.counts.as_ref().map(|counts| &counts.dropped)),
             fragment,
             seconds: seconds.value,
             ticks: ticks.value,

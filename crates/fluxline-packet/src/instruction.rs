@@ -308,6 +308,8 @@ pub(crate) struct Roles {
     pub step: Role,
     pub event: Role,
     pub spill: Role,
+    pub taken: Role,
+    pub dropped: Role,
     pub fragment: FragmentPlan,
     pub seconds: Register,
     pub ticks: Register,

@@ -40,6 +40,8 @@ pub struct PacketType {
     pub fragment: Fragment,
     /// The sensor's time.
     pub timestamp: Option<Timestamp>,
+    /// The board's own cumulative counts.
+    pub counts: Option<Counts>,
     /// The place of the payload.
     pub payload: Payload,
     /// The payload as records.
@@ -418,6 +420,17 @@ pub struct Timestamp {
     pub field_epoch: Option<FieldEpoch>,
     /// The condition: present only when this is not zero.
     pub when: Option<Expr>,
+}
+
+/// The board's own cumulative counts, in packets' worth of data (blocks) before this packet's.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// The count of blocks that the board took, those that it dropped included.
+    pub taken: Expr,
+    /// The count of blocks that the board dropped, its FIFO being full.
+    pub dropped: Expr,
+    /// Width after which the narrower one of the two begins anew \[bit\].
+    pub bits: u8,
 }
 
 /// The place of the payload.

@@ -93,6 +93,8 @@ pub struct Packet {
     pub fragment: Option<Spanned<Fragment>>,
     /// The sensor's time.
     pub timestamp: Option<Spanned<Timestamp>>,
+    /// The board's own cumulative counts.
+    pub counts: Option<Spanned<Counts>>,
     /// The payload. Default: from the end of the header to the end of the packet.
     pub payload: Option<Spanned<Payload>>,
     /// The layout of the payload: records, one after the other.
@@ -342,6 +344,16 @@ pub struct Fragment {
     pub offset: Option<Spanned<Expression>>,
     /// The size of the whole fragment \[byte\].
     pub total: Option<Spanned<Expression>>,
+}
+
+/// The board's own cumulative counts, in packets' worth of data before this packet's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Counts {
+    /// The count of blocks that the board took, those that it dropped included.
+    pub taken: Spanned<Expression>,
+    /// The count of blocks that the board dropped, its FIFO being full.
+    pub dropped: Spanned<Expression>,
 }
 
 /// The sensor's time: seconds and ticks, or one of them.

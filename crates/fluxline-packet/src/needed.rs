@@ -51,6 +51,7 @@ pub(crate) fn needed_values(packet: &PacketType) -> Vec<bool> {
     roots.extend(packet.sequence.iter().filter_map(|sequence| sequence.step_of.as_ref()));
     roots.extend(packet.event.iter().map(|event| &event.key));
     roots.extend(packet.event.iter().filter_map(|event| Some(&event.spill.as_ref()?.value)));
+    roots.extend(packet.counts.iter().flat_map(|counts| [&counts.taken, &counts.dropped]));
     match &packet.fragment {
         Fragment::Whole => {}
         Fragment::Index { index, count, .. } => roots.extend([index, count]),

@@ -21,10 +21,21 @@ pub struct Parsed {
     pub part: Part,
     /// The sensor's time \[ns since the description's epoch\].
     pub sensor_time_ns: Option<u64>,
+    /// The board's own counts.
+    pub counts: Option<BoardCounts>,
     /// The offset of the payload in the packet \[byte\].
     pub payload_start: u32,
     /// The length of the payload \[byte\]; `payload_start + payload_bytes` is within the packet.
     pub payload_bytes: u32,
+}
+
+/// The board's own cumulative counts in a packet, in blocks before the packet's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoardCounts {
+    /// The count of blocks that the board took, those that it dropped included.
+    pub taken: u64,
+    /// The count of blocks that the board dropped, its FIFO being full.
+    pub dropped: u64,
 }
 
 /// The key that tells one source from another.

@@ -16,7 +16,7 @@ use super::instruction::{
 };
 use super::layout::ValueKind;
 use super::model::ByteOrder;
-use super::outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
+use super::outcome::{BoardCounts, Parsed, Part, Reject, RejectReason, SourceKey};
 use super::text::{decimal, up_to_mark};
 use super::word::read_word;
 use fluxline_core::{Datagram, SenderAddress};
@@ -357,6 +357,9 @@ impl<'a, const N: usize> Machine<'a, N> {
             spill: present(roles.spill),
             part,
             sensor_time_ns: (self.at(roles.time_present) != 0).then(|| self.time_ns(roles)),
+            counts: present(roles.taken)
+                .zip(present(roles.dropped))
+                .map(|(taken, dropped)| BoardCounts { taken, dropped }),
             payload_start,
             payload_bytes,
         })

@@ -64,6 +64,7 @@ pub(crate) fn packet_type(
     let fragment = roles.fragment(packet.fragment.as_ref(), event.is_some())?;
     let sequence = roles.sequence(packet.sequence.as_ref(), timestamp.as_ref(), &fragment)?;
     roles.check_source(packet, &source, sequence.as_ref(), event.as_ref(), &fragment)?;
+    let counts = roles.counts(packet.counts.as_ref(), sequence.is_some())?;
     let mut resolved = PacketType {
         name: packet.name.get_ref().clone(),
         help: packet.help.clone(),
@@ -74,6 +75,7 @@ pub(crate) fn packet_type(
         event,
         fragment,
         timestamp,
+        counts,
         payload: roles.payload(packet.payload.as_ref())?,
         records,
         crc: roles.crc(packet.crc.as_ref())?,

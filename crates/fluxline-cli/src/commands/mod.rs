@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod emulate;
 pub mod export;
 pub mod format;
+pub mod fpga;
 pub mod gather;
 mod gather_nodes;
 pub mod inspect;

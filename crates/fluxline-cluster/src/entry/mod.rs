@@ -174,6 +174,7 @@ mod tests {
         };
         Parsed {
             step: None,
+            counts: None,
             packet: draw.below(256) as u8,
             source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
             sequence: if draw.chance(0.5) { sequence } else { some(draw) },

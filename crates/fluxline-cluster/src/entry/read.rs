@@ -175,6 +175,7 @@ impl<'a> Entries<'a> {
         let accepted = Accepted { source, input, epoch, sequence, counted, event_bits, spill_bits };
         let parsed = Parsed {
             step: None,
+            counts: None,
             packet,
             source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
             sequence: own_sequence,

@@ -414,6 +414,11 @@ impl<'p> Plan<'p> {
         if let Some(event) = &packet.event {
             self.role(&event.key, EVENT);
         }
+        if let Some(counts) = &packet.counts {
+            // An emulated board drops nothing.
+            self.role(&counts.taken, SEQUENCE);
+            self.solve(&counts.dropped, Expr::Constant(0));
+        }
         match &packet.fragment {
             Fragment::Whole => {}
             Fragment::Index { index, count, .. } => {

@@ -5,12 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FilterCounters, Ledger, RemoteWriteCounters};
+use super::{FilterCounters, Ledger, RemoteWriteCounters, SourceEntry};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `edge`, `loop`, `builder`, `filter`, `sink` and `truth`, each summed
-/// over all of its
-/// kind.
+/// `remote`, `source`, `edge`, `loop`, `builder`, `filter`, `sink` and `truth`, each summed over all
+/// of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// The law in words.
@@ -40,6 +39,8 @@ pub enum Needs {
     Edges,
     /// A feedback loop.
     Loop,
+    /// Sources whose packets have the board's own counts; the sums are over these alone.
+    BoardCounts,
 }
 
 /// The result of a law.
@@ -118,6 +119,12 @@ pub const LAWS: &[Law] = &[
         left: &["source.expected"],
         right: &["source.in_order", "source.reordered", "source.lost"],
         needs: Needs::Nothing,
+    },
+    Law {
+        name: "taken by the boards = dropped in their FIFOs + sent by them",
+        left: &["source.board_taken"],
+        right: &["source.board_dropped", "source.expected"],
+        needs: Needs::BoardCounts,
     },
     Law {
         name: "to the builder = in events + late + refused + duplicate + inconsistent + lost",
@@ -229,6 +236,7 @@ impl Ledger {
     pub fn check(&self) -> Vec<LawResult> {
         let remote = self.remote_totals() != RemoteWriteCounters::default();
         let filter = self.filter != FilterCounters::default();
+        let boards = self.boards();
         LAWS.iter()
             .filter(|law| match law.needs {
                 Needs::Nothing => true,
@@ -238,13 +246,26 @@ impl Ledger {
                 Needs::Sink => self.sink.is_some(),
                 Needs::Edges => self.edges.is_some(),
                 Needs::Loop => self.feedback.is_some(),
+                Needs::BoardCounts => boards.is_some(),
             })
-            .map(|law| LawResult {
-                name: law.name.to_owned(),
-                left: self.sum(law.left),
-                right: self.sum(law.right),
+            .map(|law| {
+                let of = boards.as_ref().filter(|_| law.needs == Needs::BoardCounts);
+                let ledger = of.unwrap_or(self);
+                LawResult {
+                    name: law.name.to_owned(),
+                    left: ledger.sum(law.left),
+                    right: ledger.sum(law.right),
+                }
             })
             .collect()
+    }
+
+    /// Returns a ledger of the sources alone whose packets have the board's own counts; `None`:
+    /// there are none.
+    pub(super) fn boards(&self) -> Option<Ledger> {
+        let counts = |entry: &&SourceEntry| entry.counters.board_taken > 0;
+        let sources: Vec<_> = self.sources.iter().filter(counts).cloned().collect();
+        (!sources.is_empty()).then(|| Ledger { sources, ..Ledger::default() })
     }
 
     /// Returns true when every law holds.

@@ -188,7 +188,15 @@ impl Ledger {
         if !frames.is_empty() {
             let _ = write!(out, ". Frames without a datagram: {}", listed(frames.into_iter()));
         }
-        let _ = write!(out, ". {}. {}.", self.loss_sentence(), self.event_sentence());
+        let _ = write!(out, ". {}. ", self.loss_sentence());
+        match self.source_totals().board_dropped {
+            0 => {}
+            count => {
+                let blocks = of_unit(count, "block");
+                let _ = write!(out, "Dropped in the board's FIFO, by its counts: {blocks}. ");
+            }
+        }
+        let _ = write!(out, "{}.", self.event_sentence());
         out.push_str(&self.paused_sentence());
         if let Some(sink) = &self.sink {
             let _ = write!(out, " {}.", sink_sentence(sink));

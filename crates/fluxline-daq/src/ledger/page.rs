@@ -62,6 +62,7 @@ fn law_section(out: &mut String) {
             Needs::Filter => "with a filter",
             Needs::Loop => "with a feedback loop",
             Needs::Edges => "with several nodes",
+            Needs::BoardCounts => "over the sources whose packets have `counts`",
             Needs::Sink => "where events go to a sink",
         };
         let (left, right) = (law.left.join(" + "), law.right.join(" + "));

@@ -16,8 +16,16 @@ const SOURCES_SHOWN_MAX: usize = 64;
 /// Most missing ranges that a table shows per source.
 const RANGES_SHOWN_MAX: usize = 8;
 /// The properties of a source's packets, beside the place where they ended.
-const QUALITIES: [&str; 7] =
-    ["lost", "reordered", "restarts", "unsequenced", "in_complete", "in_incomplete", "in_late"];
+const QUALITIES: [&str; 8] = [
+    "lost",
+    "board_dropped",
+    "reordered",
+    "restarts",
+    "unsequenced",
+    "in_complete",
+    "in_incomplete",
+    "in_late",
+];
 /// The mark between the places, which add up to `parsed`, and the qualities.
 const DIVIDER: &str = "|";
 
@@ -31,6 +39,7 @@ impl Ledger {
         self.received_lines(&mut out);
         self.source_lines(&mut out);
         self.missing_lines(&mut out);
+        self.board_lines(&mut out);
         for entry in &self.inputs {
             nonzero(&mut out, &format!("input {}", entry.name), entry.counters.rows());
             let place = format!("remote writes of {}", entry.name);
@@ -141,6 +150,24 @@ impl Ledger {
                 shown.push("…".to_owned());
             }
             let _ = writeln!(out, "{}: missing {}", entry.label, shown.join(", "));
+        }
+    }
+
+    /// Writes the boards' own counts: from the samples to the packets that they sent.
+    fn board_lines(&self, out: &mut String) {
+        let Some(boards) = self.boards() else { return };
+        let totals = boards.source_totals();
+        let _ = writeln!(
+            out,
+            "boards: took {} blocks = dropped in the board's FIFO {} + sent by the board {}",
+            totals.board_taken, totals.board_dropped, totals.expected
+        );
+        if totals.board_contradictions > 0 {
+            let _ = writeln!(
+                out,
+                "note: the boards' counts contradict the packet counters at {} packets",
+                totals.board_contradictions
+            );
         }
     }
 

@@ -53,6 +53,22 @@ fn packet_counted_twice_breaks_a_law() {
 }
 
 #[test]
+fn block_that_a_board_neither_sent_nor_dropped_breaks_a_law() {
+    let mut ledger = balanced();
+    ledger.sources[1].counters.board_taken = 12;
+    ledger.sources[1].counters.board_dropped = 3;
+    // A source without such counts is in no sum of the law.
+    ledger.source(2).counters =
+        SourceCounters { expected: 5, lost: 5, ..SourceCounters::default() };
+    assert!(ledger.closes(), "{:?}", ledger.check());
+    let line = "boards: took 12 blocks = dropped in the board's FIFO 3 + sent by the board 9";
+    assert!(ledger.table().contains(line), "{}", ledger.table());
+    assert!(ledger.headline().contains("Dropped in the board's FIFO, by its counts: 3 blocks."));
+    ledger.sources[1].counters.board_dropped = 2;
+    assert!(ledger.closing().contains("taken by the boards"), "{}", ledger.closing());
+}
+
+#[test]
 fn frame_that_is_in_no_place_breaks_a_law() {
     let mut ledger = balanced();
     ledger.sources[1].counters.lost = 7;

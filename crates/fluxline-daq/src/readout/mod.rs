@@ -5,6 +5,9 @@
 //! types that share a counter. Accepted packets are passed to a closure. It runs once per packet,
 //! twice when the packet confirms one that was kept aside, or not at all.
 
+mod board;
+#[cfg(test)]
+mod board_tests;
 mod content;
 mod missing;
 mod rejects;
@@ -21,6 +24,7 @@ use hashbrown::HashMap;
 
 use crate::counters::SourceCounters;
 
+use board::BoardLedger;
 use content::content_of;
 pub(crate) use content::digest_of;
 use rejects::Rejects;
@@ -43,6 +47,8 @@ pub struct PacketRule {
     /// Width of the spill number \[bit\], after which it wraps; 0 or more than 31: it does not
     /// wrap.
     pub spill_bits: u8,
+    /// Width of the board's own counts \[bit\], after which they begin anew; 0: it has none.
+    pub count_bits: u8,
 }
 
 impl PacketRule {
@@ -165,6 +171,8 @@ struct Line {
     held: Option<Held>,
     /// The memory of `Held::bytes`, between two uses.
     spare: Vec<u8>,
+    /// The board's own counts, where packets have them.
+    board: BoardLedger,
 }
 
 #[derive(Clone, Debug)]
@@ -269,6 +277,7 @@ impl Readout {
             }),
             ..source.accepted(number, rule)
         };
+        source.lines[line].note_counts(&accepted, parsed, rule);
         deliver(&accepted, datagram, parsed);
         Verdict::Accepted(accepted)
     }
@@ -390,6 +399,13 @@ impl Line {
         }
         observed
     }
+
+    /// Follows the board's own counts in an accepted packet.
+    fn note_counts(&mut self, accepted: &Accepted, parsed: &Parsed, rule: PacketRule) {
+        if let (Some(counts), Some(counted)) = (parsed.counts, &accepted.counted) {
+            self.board.take(counts, counted, rule.count_bits);
+        }
+    }
 }
 
 impl Source {
@@ -402,6 +418,7 @@ impl Source {
             counters.lost += line.tracker.lost();
             counters.restarts += u64::from(line.tracker.restarts());
             counters.held += u64::from(line.held.is_some());
+            line.board.add_to(&mut counters);
         }
         counters
     }
@@ -416,7 +433,8 @@ impl Source {
             Some(place) => place,
             None => {
                 let (tracker, spare) = (tracker(), Vec::new());
-                self.lines.push(Line { class, tracker, units: None, held: None, spare });
+                let board = BoardLedger::default();
+                self.lines.push(Line { class, tracker, units: None, held: None, spare, board });
                 self.lines.len() - 1
             }
         }
@@ -477,6 +495,7 @@ impl Source {
                     sequence: Some(sequence),
                     ..self.accepted(number, held.rule)
                 };
+                self.lines[line].note_counts(&accepted, &held.parsed, held.rule);
                 let Held { ref bytes, sender, port, time, ref parsed, .. } = held;
                 deliver(&accepted, &Datagram { bytes, sender, port, time }, parsed);
             }

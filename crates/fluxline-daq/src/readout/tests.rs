@@ -282,6 +282,7 @@ fn datagram(bytes: &[u8]) -> Datagram<'_> {
 fn parsed(sequence: u64, sensor_time_ns: Option<u64>) -> Parsed {
     Parsed {
         step: None,
+        counts: None,
         packet: 0,
         source: SourceKey { sender: SenderAddress::NONE, terms: 1 },
         sequence: Some(sequence),

@@ -61,6 +61,7 @@ fn record(dir: &Path, packets: &[Sent]) -> (std::path::PathBuf, Ledger) {
         let bytes = [sent.source.to_le_bytes(), sent.count.to_le_bytes()].concat();
         let parsed = Parsed {
             step: None,
+            counts: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: sent.source },
             sequence: Some(sent.count),

@@ -7,6 +7,7 @@ mod hand_written;
 mod columns_against_values;
 mod equal_spellings;
 mod ess_mapping;
+mod gateware;
 mod generated_code;
 mod hostile_packets;
 mod manual;

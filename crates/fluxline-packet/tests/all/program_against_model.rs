@@ -12,7 +12,7 @@ use fluxline_packet::layout::{
     FieldOffset, Fragment, Item, ItemKind, Origin, PacketType, Rules, SourceTerm, Stage,
 };
 use fluxline_packet::model::ByteOrder;
-use fluxline_packet::{Description, Parsed, Part, Reject, RejectReason, SourceKey};
+use fluxline_packet::{BoardCounts, Description, Parsed, Part, Reject, RejectReason, SourceKey};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -510,6 +510,10 @@ impl Model<'_> {
         }
         self.broken.is_empty().then(|| Parsed {
             step: None,
+            counts: packet.counts.as_ref().map(|its| BoardCounts {
+                taken: self.role(&its.taken).unwrap_or(0),
+                dropped: self.role(&its.dropped).unwrap_or(0),
+            }),
             packet: number,
             source: key,
             sequence: packet.sequence.as_ref().and_then(|role| self.role(&role.value)),

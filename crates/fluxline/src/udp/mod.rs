@@ -4,6 +4,7 @@ mod bind;
 mod filter;
 mod port;
 mod receiver;
+mod registers;
 mod sender;
 mod shared;
 
@@ -13,4 +14,5 @@ pub use receiver::{
     BufferReport, ReceiveError, Received, ReceiverConfig, ReceiverCounters, UdpReceiver, WhenEmpty,
     WhenFull,
 };
+pub use registers::{AccessError, RegisterWindow};
 pub use sender::{Pacer, SendError, SendOutcome, SenderConfig, SenderCounters, UdpSender};

@@ -70,6 +70,7 @@ fn push(builder: &mut Builder, packet: Packet) -> Placement {
     };
     let parsed = Parsed {
         step: None,
+        counts: None,
         packet: 0,
         source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
         sequence: None,
@@ -610,6 +611,7 @@ fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
             let payload = [step.to_le_bytes().as_slice(), &[0; 8]].concat();
             let parsed = Parsed {
                 step: None,
+                counts: None,
                 packet: 0,
                 source: SourceKey { sender: SenderAddress::NONE, terms: below(4) },
                 sequence: None,
@@ -678,6 +680,7 @@ fn out_of_order_packets_are_kept_and_counted() {
     for number in [0_u64, 2, 1, 3] {
         let parsed = Parsed {
             step: None,
+            counts: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
             sequence: Some(number),

@@ -64,6 +64,7 @@ impl Twins {
             sequence_class: 0,
             event_bits: made.key_bits,
             spill_bits: 32,
+            count_bits: 0,
         };
         let limits = ReadoutLimits::default();
         let mut random = Random::new(seed);
@@ -85,6 +86,7 @@ impl Twins {
         let payload_bytes = 8;
         let parsed = Parsed {
             step: None,
+            counts: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: u64::from(packet.source) },
             sequence: packet.count,

@@ -34,6 +34,7 @@ fn push(builder: &mut Builder, given: Given) -> Placement {
     };
     let parsed = Parsed {
         step: None,
+        counts: None,
         packet: class,
         source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
         sequence: Some(count),

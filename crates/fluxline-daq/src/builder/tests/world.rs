@@ -142,7 +142,8 @@ impl World {
     pub fn new(config: BuilderConfig, widths: Widths) -> World {
         let sequence = Some(SequenceRule::of_bits(widths.counter));
         let (event_bits, spill_bits) = (widths.key, widths.spill);
-        let rule = PacketRule { sequence, sequence_class: 0, event_bits, spill_bits };
+        let rule =
+            PacketRule { sequence, sequence_class: 0, event_bits, spill_bits, count_bits: 0 };
         let formats = vec![FormatRules { packets: vec![rule] }; 4];
         let mut limits = ReadoutLimits::default();
         limits.sequence.window_packets = 1 << 16;
@@ -162,6 +163,7 @@ impl World {
     pub fn push(&mut self, now: u64, packet: Sent) {
         let parsed = Parsed {
             step: None,
+            counts: None,
             packet: 0,
             source: SourceKey { sender: SenderAddress::NONE, terms: u64::from(packet.source) },
             sequence: packet.count,

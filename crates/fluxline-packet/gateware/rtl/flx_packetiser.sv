@@ -1,0 +1,272 @@
+// Samples -> UDP frames, 64 bits wide, one frame for each block of samples.
+//
+// A sampler cannot wait, so a word that comes when the FIFO is full is lost. To keep the samples
+// of a packet contiguous, the decision is made once per block: a block is taken whole or dropped
+// whole, and both are counted. A frame starts only when its block is complete in the FIFO, so
+// inside a frame tvalid never falls (a 10G MAC has no way to pause there).
+//
+//   blocks_taken = blocks_dropped + blocks_waiting + packets_sent     (at every cycle)
+`default_nettype none
+module flx_packetiser #(
+    parameter int BLOCK_WORDS = flx_layout_pkg::PAYLOAD_BYTES / 8,
+    parameter int FIFO_WORDS = 2048,   // a power of two
+    parameter bit UDP_SUM = 1
+) (
+    input  wire        clk,
+    input  wire        rst,
+    // These change only while `settings_free`: a header's sums are made of them.
+    input  wire [47:0] dst_mac, src_mac,
+    input  wire [31:0] src_ip, dst_ip,
+    input  wire [15:0] src_port, dst_port,
+    input  wire [63:0] source,
+    input  wire        enable,         // read with the first word of a block
+    output wire        settings_free,
+    input  wire [15:0] gap,            // least cycles from a frame's end to the next one's start
+    // four 16-bit samples a cycle, in wire order: [7:0] goes first
+    input  wire        s_offered,
+    input  wire [63:0] s_data,
+    input  wire [63:0] s_key,          // read with the first word of a block
+    input  wire [63:0] s_ticks,
+    // AXI stream of frames without preamble and FCS
+    output reg         m_tvalid,
+    input  wire        m_tready,
+    output reg  [63:0] m_tdata,
+    output reg  [7:0]  m_tkeep,
+    output reg         m_tlast,
+    // the ledger
+    output reg  [63:0] blocks_taken, blocks_dropped, packets_sent,
+    output wire [15:0] blocks_waiting
+);
+  localparam int USER_BYTES = flx_layout_pkg::USER_BYTES;
+  localparam int HEADER_BYTES = flx_layout_pkg::HEADER_BYTES;
+  localparam int AW = $clog2(FIFO_WORDS);
+  localparam int BLOCKS = FIFO_WORDS / BLOCK_WORDS;
+  localparam int BW = $clog2(BLOCKS + 1);
+  localparam int CW = $clog2(BLOCK_WORDS + 1);
+  localparam int FULL = HEADER_BYTES / 8;              // beats with header bytes only
+  localparam int REST = HEADER_BYTES % 8;              // header bytes in the beat behind them
+  localparam int BEATS = (HEADER_BYTES + 7) / 8;
+  localparam bit ODD = (HEADER_BYTES % 2) == 1;
+
+  function [31:0] fold(input [31:0] x);                // one step of the one's complement
+    fold = {16'd0, x[31:16]} + {16'd0, x[15:0]};
+  endfunction
+  function [19:0] lanes(input [63:0] x, input [3:0] use_lane);
+    lanes = (use_lane[0] ? {4'b0, x[15:0]} : 20'd0) + (use_lane[1] ? {4'b0, x[31:16]} : 20'd0)
+          + (use_lane[2] ? {4'b0, x[47:32]} : 20'd0) + (use_lane[3] ? {4'b0, x[63:48]} : 20'd0);
+  endfunction
+
+  // ---- taking blocks -------------------------------------------------------------------------
+  reg [63:0] mem[0:FIFO_WORDS-1];
+  reg [AW-1:0] wr_at;
+  reg [CW-1:0] wr_word;                                // word of the block
+  reg wr_admitted;
+  reg [BW-1:0] used, ready_blocks;                     // blocks admitted, blocks complete
+  wire wr_first = wr_word == 0;
+  wire s_valid = s_offered && (enable || !wr_first);
+  wire wr_last = wr_word == CW'(BLOCK_WORDS - 1);
+  wire admit = wr_first ? used != BW'(BLOCKS) : wr_admitted;
+  wire take = s_valid && admit;
+  wire block_in = s_valid && wr_last && admit;
+  wire block_out;                                      // the last word of a block was read
+
+  reg [63:0] in_key, in_ticks, in_blocks, in_dropped;
+
+  localparam int DW = 4 * 64;
+  localparam int DA = BLOCKS > 1 ? $clog2(BLOCKS) : 1;
+  reg [DW-1:0] about[0:BLOCKS-1];                      // of complete blocks
+  reg [DA-1:0] about_wr, about_rd;
+  wire [63:0] now_key = wr_first ? s_key : in_key;
+  wire [63:0] now_ticks = wr_first ? s_ticks : in_ticks;
+  wire [63:0] now_blocks = wr_first ? blocks_taken : in_blocks;
+  wire [63:0] now_dropped = wr_first ? blocks_dropped : in_dropped;
+
+  always_ff @(posedge clk) begin
+    if (take) mem[wr_at] <= s_data;
+    if (block_in) about[about_wr] <= {now_key, now_ticks, now_blocks, now_dropped};
+    if (rst) begin
+      wr_at <= 0; wr_word <= 0; wr_admitted <= 0; about_wr <= 0;
+      blocks_taken <= 0; blocks_dropped <= 0;
+      used <= 0; ready_blocks <= 0;
+    end else begin
+      if (s_valid) begin
+        wr_word <= wr_last ? 0 : wr_word + 1'b1;
+        wr_admitted <= admit;
+        if (wr_first) begin
+          in_key <= s_key; in_ticks <= s_ticks;
+          in_blocks <= blocks_taken; in_dropped <= blocks_dropped;
+          blocks_taken <= blocks_taken + 1'b1;
+          if (!admit) blocks_dropped <= blocks_dropped + 1'b1;
+        end
+        if (admit) wr_at <= wr_at + 1'b1;
+      end
+      if (block_in) about_wr <= about_wr == DA'(BLOCKS - 1) ? 0 : about_wr + 1'b1;
+      used <= used + BW'(s_valid && wr_first && admit) - BW'(block_out);
+      ready_blocks <= ready_blocks + BW'(block_in) - BW'(block_begun);
+    end
+  end
+
+  // The sum of a block's words, in three short steps; it is read many cycles later.
+  reg [31:0] sums[0:BLOCKS-1];
+  reg [19:0] add_lanes;
+  reg [31:0] add_all;
+  reg add_valid, add_first, add_last, put_sum;
+  reg [DA-1:0] add_at, put_at;
+  always_ff @(posedge clk) begin
+    add_lanes <= lanes(s_data, 4'b1111);
+    add_valid <= take; add_first <= wr_first; add_last <= wr_last; add_at <= about_wr;
+    if (add_valid) add_all <= (add_first ? 32'd0 : add_all) + {12'd0, add_lanes};
+    put_sum <= add_valid && add_last; put_at <= add_at;
+    if (put_sum) sums[put_at] <= add_all;
+  end
+
+  // ---- preparing a header: its check sums, one beat a cycle, while the frame before is sent ----
+  localparam [1:0] P_IDLE = 0, P_SUM = 1, P_FOLD = 2, P_READY = 3;
+  reg [1:0] prep;
+  reg [63:0] h_key, h_ticks, h_blocks, h_dropped, h_seq;
+  reg [31:0] h_payload_sum;
+  reg [15:0] h_ip_sum, h_udp_sum;
+  reg [DA-1:0] h_at;
+  wire block_begun = prep == P_IDLE && ready_blocks != 0;
+  assign settings_free = prep == P_IDLE;
+  wire [8*HEADER_BYTES-1:0] header;
+  flx_layout layout (
+      .dst_mac, .src_mac, .src_ip, .dst_ip, .src_port, .dst_port,
+      .ip_sum(h_ip_sum), .udp_sum(h_udp_sum), .source, .sequence_(h_seq), .key(h_key),
+      .ticks(h_ticks), .taken(h_blocks), .dropped(h_dropped), .bytes(header));
+
+  localparam int IW = $clog2(BEATS + 1);
+  reg [IW-1:0] index;                                  // beat of the header, read by both machines
+  wire [64*BEATS-1:0] padded = {{(64 * BEATS - 8 * HEADER_BYTES) {1'b0}}, header};
+  wire [63:0] beat = padded[64*index+:64];
+
+  function [3:0] in_range(input [IW-1:0] i, input [15:0] from, input [15:0] to);
+    integer l;
+    for (l = 0; l < 4; l = l + 1)
+      in_range[l] = 16'({i, 3'd0}) + 16'(2 * l) >= from && 16'({i, 3'd0}) + 16'(2 * l) < to;
+  endfunction
+  reg [63:0] sum_beat;
+  reg [3:0] sum_ip, sum_udp;
+  reg [19:0] lanes_ip, lanes_udp;
+  reg [31:0] acc_ip, acc_udp;
+  reg [2:0] step;
+  localparam [15:0] UDP_LENGTH = 16'(8 + USER_BYTES + BLOCK_WORDS * 8);
+  localparam [31:0] PSEUDO = 32'h01100 + {16'd0, UDP_LENGTH[7:0], UDP_LENGTH[15:8]};
+  wire sent_header;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      prep <= P_IDLE; about_rd <= 0; h_seq <= 0;
+    end else case (prep)
+      P_IDLE: if (block_begun) begin
+        {h_key, h_ticks, h_blocks, h_dropped} <= about[about_rd];
+        h_at <= about_rd;
+        about_rd <= about_rd == DA'(BLOCKS - 1) ? 0 : about_rd + 1'b1;
+        h_ip_sum <= 0; h_udp_sum <= 0;
+        prep <= P_SUM;
+        sum_ip <= 0; sum_udp <= 0; lanes_ip <= 0; lanes_udp <= 0;
+        acc_ip <= 0;
+        acc_udp <= PSEUDO;
+      end
+      P_SUM, P_FOLD: begin
+        sum_beat <= beat;
+        sum_ip <= prep == P_SUM ? in_range(index, 14, 34) : 4'd0;
+        sum_udp <= prep == P_SUM ? in_range(index, 26, 16'(8 * BEATS)) : 4'd0;
+        lanes_ip <= lanes(sum_beat, sum_ip);
+        lanes_udp <= lanes(sum_beat, sum_udp);
+        acc_ip <= acc_ip + {12'd0, lanes_ip};
+        acc_udp <= acc_udp + {12'd0, lanes_udp};
+        if (index == IW'(4)) h_payload_sum <= sums[h_at];
+        if (index == IW'(5)) h_payload_sum <= fold(h_payload_sum);
+        if (prep == P_SUM && index == IW'(BEATS - 1)) begin
+          prep <= P_FOLD; step <= 0;
+        end
+        if (prep == P_FOLD) begin
+          step <= step + 1'b1;
+          case (step)
+            0: h_payload_sum <= fold(h_payload_sum);
+            3: begin
+              acc_ip <= fold(acc_ip);
+              acc_udp <= acc_udp + {16'd0, ODD ? {h_payload_sum[7:0], h_payload_sum[15:8]}
+                                               : h_payload_sum[15:0]};
+            end
+            4: begin acc_ip <= fold(acc_ip); acc_udp <= fold(acc_udp); end
+            5: begin h_ip_sum <= ~acc_ip[15:0]; acc_udp <= fold(acc_udp); end
+            6: begin
+              h_udp_sum <= !UDP_SUM ? 16'd0 : acc_udp[15:0] == 16'hffff ? 16'hffff : ~acc_udp[15:0];
+              prep <= P_READY;
+            end
+            default: ;
+          endcase
+        end
+      end
+      P_READY: if (sent_header) begin
+        prep <= P_IDLE;
+        h_seq <= h_seq + 1'b1;
+      end
+    endcase
+  end
+
+  // ---- sending -------------------------------------------------------------------------------
+  localparam [1:0] S_IDLE = 0, S_HEAD = 1, S_DATA = 2, S_TAIL = 3;
+  reg [1:0] send;
+  reg [AW-1:0] rd_at;
+  reg [63:0] rd_data, carry;
+  reg [CW-1:0] rd_word;
+  reg [15:0] gap_left;
+  wire go = !m_tvalid || m_tready;
+  wire start = send == S_IDLE && prep == P_READY && gap_left == 0;
+  wire rd = start || (send == S_DATA && go);           // read ahead by one word
+  wire data_last = rd_word == CW'(BLOCK_WORDS - 1);
+  assign block_out = send == S_DATA && go && data_last;
+  assign sent_header = send == S_DATA && go && rd_word == 0;
+  assign blocks_waiting = 16'(used) + 16'(send == S_TAIL || (m_tvalid && m_tlast));
+
+  always_ff @(posedge clk) begin
+    if (rd && !(send == S_DATA && data_last)) rd_data <= mem[rd_at];
+    if (rst) begin
+      send <= S_IDLE; rd_at <= 0; index <= 0; m_tvalid <= 0; m_tlast <= 0;
+      gap_left <= 0; packets_sent <= 0; rd_word <= 0;
+    end else begin
+      if (prep == P_IDLE) index <= 0;
+      else if (prep == P_SUM) index <= index == IW'(BEATS - 1) ? 0 : index + 1'b1;
+      if (rd && !(send == S_DATA && data_last)) rd_at <= rd_at + 1'b1;
+      if (m_tready) m_tvalid <= 0;
+      if (gap_left != 0 && !(m_tvalid && !m_tready)) gap_left <= gap_left - 1'b1;
+      if (m_tvalid && m_tready && m_tlast) packets_sent <= packets_sent + 1'b1;
+      case (send)
+        S_IDLE: if (start) begin
+          send <= S_HEAD; rd_word <= 0;
+        end
+        S_HEAD: if (go) begin
+          m_tvalid <= 1; m_tdata <= beat; m_tkeep <= 8'hff; m_tlast <= 0;
+          index <= index + 1'b1;
+          if (index == IW'(FULL - 1)) send <= S_DATA;
+        end
+        S_DATA: if (go) begin
+          m_tvalid <= 1; m_tkeep <= 8'hff;
+          if (REST == 0) m_tdata <= rd_data;
+          else begin
+            m_tdata <= rd_data << (8 * REST) | (rd_word == 0 ? beat : carry);
+            carry <= rd_data >> (64 - 8 * REST);
+          end
+          m_tlast <= REST == 0 && data_last;
+          rd_word <= rd_word + 1'b1;
+          if (data_last) begin
+            send <= REST == 0 ? S_IDLE : S_TAIL;
+            gap_left <= gap;
+          end
+        end
+        S_TAIL: if (go) begin
+          m_tvalid <= 1; m_tdata <= carry; m_tkeep <= 8'((1 << REST) - 1); m_tlast <= 1;
+          send <= S_IDLE;
+          gap_left <= gap;
+        end
+      endcase
+    end
+  end
+`ifdef FORMAL
+  `include "flx_packetiser_props.svh"
+`endif
+endmodule
+`default_nettype wire

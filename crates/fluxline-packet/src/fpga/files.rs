@@ -1,0 +1,56 @@
+//! The files of the output folder: those that are the same for all packets, and the generated ones.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::fill::Header;
+use super::{GatewareFile, Sizes, bench, layout, registers};
+use crate::Description;
+
+/// Samples of a packet in the proofs \[byte\]: four words, as `formal/packetiser.sby` says.
+const PROOF_PAYLOAD_BYTES: u64 = 32;
+
+/// Path and text of the hand-written files, and whether they are programs.
+const FIXED: [(&str, &str, bool); 14] = [
+    ("Makefile", include_str!("../../gateware/Makefile"), false),
+    ("requirements.txt", include_str!("../../gateware/requirements.txt"), false),
+    ("rtl/flx_core.sv", include_str!("../../gateware/rtl/flx_core.sv"), false),
+    ("rtl/flx_packetiser.sv", include_str!("../../gateware/rtl/flx_packetiser.sv"), false),
+    ("rtl/flx_responder.sv", include_str!("../../gateware/rtl/flx_responder.sv"), false),
+    ("rtl/flx_registers.sv", include_str!("../../gateware/rtl/flx_registers.sv"), false),
+    ("sim/main.cpp", include_str!("../../gateware/sim/main.cpp"), false),
+    ("sim/tap.sh", include_str!("../../gateware/sim/tap.sh"), true),
+    ("sim/compare.py", include_str!("../../gateware/sim/compare.py"), true),
+    ("test/test_core.py", include_str!("../../gateware/test/test_core.py"), false),
+    ("test/run_cocotb.py", include_str!("../../gateware/test/run_cocotb.py"), true),
+    ("formal/packetiser.sby", include_str!("../../gateware/formal/packetiser.sby"), false),
+    (
+        "formal/flx_packetiser_props.svh",
+        include_str!("../../gateware/formal/flx_packetiser_props.svh"),
+        false,
+    ),
+    ("formal/mutants.py", include_str!("../../gateware/formal/mutants.py"), true),
+];
+
+/// Returns all files, the generated ones last.
+pub(super) fn files(
+    description: &Description,
+    text: &str,
+    header: &Header,
+    sizes: &Sizes,
+) -> Vec<GatewareFile> {
+    let mut files: Vec<_> = FIXED
+        .iter()
+        .map(|&(path, text, is_program)| GatewareFile { path, text: text.to_string(), is_program })
+        .collect();
+    let mut add = |path, text: String| files.push(GatewareFile { path, text, is_program: false });
+    add("packet.toml", text.to_string());
+    add("rtl/flx_layout.sv", layout::file(description, header, sizes));
+    let small = Sizes { payload: PROOF_PAYLOAD_BYTES, header: sizes.header, fifo: sizes.fifo };
+    add("formal/flx_layout.sv", layout::file(description, header, &small));
+    add("test/layout.py", bench::layout(header, sizes));
+    add("sim/layout.h", bench::sizes(sizes));
+    add("registers.md", registers::page());
+    add("flx_registers.h", registers::c_header());
+    files
+}

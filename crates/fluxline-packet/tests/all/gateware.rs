@@ -1,0 +1,156 @@
+//! Gateware of descriptions: what it drives, and what it refuses with a reason.
+
+use std::collections::BTreeMap;
+
+use fluxline_packet::Description;
+use fluxline_packet::fpga::registers::{Access, REGISTERS, named};
+use fluxline_packet::fpga::{GatewareOptions, gateware};
+
+const EXAMPLE: &str = include_str!("../../../../examples/fpga/adc-board.toml");
+
+fn load(text: &str) -> Description {
+    Description::load("board.toml", text, &BTreeMap::new())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn layout(text: &str, options: &GatewareOptions<'_>) -> Result<String, String> {
+    let files = gateware(&load(text), text, options)?;
+    let file = files.into_iter().find(|file| file.path == "rtl/flx_layout.sv");
+    Ok(file.expect("the layout").text)
+}
+
+/// A description with these fields and further lines.
+fn board(fields: &str, lines: &str) -> String {
+    format!(
+        "name = \"board\"\nabout = \"a\"\nreference = \"r\"\nbyte-order = \"little\"\n[[packet]]\n\
+         name = \"data\"\nfields = [{fields}]\n{lines}\n"
+    )
+}
+
+const COUNTER: &str = "{ name = \"counter\", type = \"u32\" }";
+const SEQUENCE: &str = "source = [\"address\"]\nsequence = { value = \"counter\" }";
+
+#[test]
+fn fields_are_driven_by_their_roles_and_sizes_by_the_size_rule() {
+    let text = layout(EXAMPLE, &GatewareOptions::default()).expect("gateware");
+    for line in [
+        "= 32'hf10a0b0c;   // magic",
+        "= source[15:0];   // board",
+        "= 16'h200;   // samples",
+        "= sequence_[31:0];   // counter",
+        "= key[31:0];   // trigger",
+        "= ticks[63:0];   // time",
+        "= taken[31:0];   // taken",
+        "= dropped[31:0];   // dropped",
+        "= 16'd1084;   // length",
+        "localparam int HEADER_BYTES = 74;",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn bits_gaps_and_expressions_are_where_the_description_says() {
+    let fields = "{ name = \"word\", type = \"u16\", bits = [{ name = \"kind\", bits = \"15..12\", \
+                  equals = 5 }, { name = \"low\", bits = \"7..0\" }] }, \
+                  { name = \"counter\", type = \"u32\", at = 4 }, \
+                  { name = \"twice\", type = \"u64\" }";
+    let emulate = format!(
+        "{SEQUENCE}\n[packet.emulate]\nfields = {{ low = 7, twice = \"(sequence << 1) + payload\" }}"
+    );
+    let options = GatewareOptions { payload_bytes: Some(64), ..GatewareOptions::default() };
+    let text = layout(&board(fields, &emulate), &options).expect("gateware");
+    for line in [
+        "= {4'h5, 4'h0, 8'h7};   // word",
+        "= 16'h0;   // padding",
+        "= 64'(((sequence_ << 64'd1) + 64'd64));   // twice",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    // Little-endian: the lowest byte of the counter goes first, so it is written last.
+    assert!(text.contains("f16[31:24], f16[23:16], f16[15:8], f16[7:0]"), "{text}");
+}
+
+#[test]
+fn what_hardware_cannot_send_is_refused_with_the_reason() {
+    let options = GatewareOptions::default();
+    let with = |fields: &str, lines: &str| layout(&board(fields, lines), &options);
+    let counter = |lines: &str| with(COUNTER, &format!("{SEQUENCE}\n{lines}"));
+    let cases = [
+        (counter("event = { key = \"counter\" }"), "two counters do not fit in one field"),
+        (counter("crc = { algorithm = \"CRC-32/ISO-HDLC\", at = -4 }"), "`crc`"),
+        (counter("size = { max = 100 }"), "`size` allows 0 to 100 bytes; the packet has 1028"),
+        (counter("payload = { trailer = 4 }"), "`payload`"),
+        (
+            with(&format!("{COUNTER}, {{ name = \"lone\", type = \"u8\" }}"), SEQUENCE),
+            "nothing says how hardware fills field `lone`",
+        ),
+        (
+            with(
+                &format!("{COUNTER}, {{ name = \"part\", type = \"u8\" }}"),
+                &format!("{SEQUENCE}\nemulate = {{ fields = {{ part = \"sequence / 3\" }} }}"),
+            ),
+            "division",
+        ),
+        (
+            with(
+                &format!("{COUNTER}, {{ name = \"more\", type = \"u8\", when = \"counter & 1\" }}"),
+                SEQUENCE,
+            ),
+            "`when`",
+        ),
+        (with(COUNTER, "sequence = { value = \"counter\", step = 16 }"), "steps of 1"),
+    ];
+    for (result, reason) in cases {
+        let message = result.expect_err(reason);
+        assert!(message.contains(reason) && message.contains("packet `data`"), "{message}");
+    }
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused_with_one_that_does() {
+    let of = |payload_bytes, mtu, fifo_bytes| {
+        let payload_bytes = Some(payload_bytes);
+        layout(EXAMPLE, &GatewareOptions { payload_bytes, mtu, fifo_bytes, packet: None })
+    };
+    for (result, reason) in [
+        (of(1024, 1000, 16_384), "--payload-bytes 936 or less"),
+        (of(1022, 1500, 16_384), "--payload-bytes 1016"),
+        (of(0, 1500, 16_384), "not whole words"),
+        (of(1024, 1500, 512), "larger than the FIFO of 512 bytes"),
+        (of(1024, 1500, 3000), "power of two"),
+        (of(u64::MAX - 7, 1500, 1024), "larger than any IP packet"),
+    ] {
+        let message = result.expect_err(reason);
+        assert!(message.contains(reason), "{message}");
+    }
+    assert!(of(1440, 1500, 2048).is_ok() && of(8936, 9000, 16_384).is_ok());
+    let options = GatewareOptions { packet: Some("none"), ..GatewareOptions::default() };
+    assert!(layout(EXAMPLE, &options).expect_err("no such type").contains("it has data"));
+}
+
+#[test]
+fn no_register_shares_its_address_and_the_settings_alone_are_written() {
+    assert!(REGISTERS.is_sorted_by(|a, b| a.address < b.address));
+    assert!(REGISTERS.iter().all(|register| register.address % 4 == 0));
+    assert_eq!(named("peer_ip").map(|register| register.access), Some(Access::ReadWrite));
+    assert_eq!(named("taken_low").map(|register| register.access), Some(Access::Read));
+    let written = REGISTERS.iter().filter(|register| register.access == Access::ReadWrite);
+    assert_eq!(written.count(), 11);
+}
+
+#[test]
+fn counts_that_would_hide_losses_are_refused() {
+    let fields = "{ name = \"counter\", type = \"u32\" }, { name = \"taken\", type = \"u32\" }, \
+                  { name = \"few\", type = \"u8\" }";
+    let counts = "counts = { taken = \"taken\", dropped = \"few\" }";
+    let error = |lines: &str| {
+        let text = board(fields, lines);
+        let loaded = Description::load("board.toml", &text, &BTreeMap::new());
+        loaded.expect_err(lines).to_string()
+    };
+    assert!(error(&format!("{SEQUENCE}\n{counts}")).contains("`counts.dropped` has 8 bits"));
+    assert!(error(counts).contains("`counts` needs a `sequence`"));
+    let sum = "counts = { taken = \"taken\", dropped = \"few + 1\" }";
+    assert!(error(&format!("{SEQUENCE}\n{sum}")).contains("must be a field"));
+}
