@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{FilterCounters, Ledger, RemoteWriteCounters, SourceEntry};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `remote`, `source`, `edge`, `loop`, `builder`, `filter`, `sink` and `truth`, each summed over all
-/// of its kind.
+/// `remote`, `source`, `edge`, `loop`, `builder`, `filter`, `sink` and `truth`, each summed
+/// over all of its
+/// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// The law in words.
