@@ -206,14 +206,15 @@ impl<I: Inlets> Actuator<I> {
                 head.sequence
             )),
             Kind::Write => {
-                of.missing += head.sequence - of.next;
-                of.next = head.sequence + 1;
+                // A stranger with the key may write any number.
+                of.missing = of.missing.saturating_add(head.sequence - of.next);
+                of.next = head.sequence.saturating_add(1);
                 of.arrived += 1;
                 self.measure(&head, written);
                 self.put_row(lane, &head, written, decision);
             }
             Kind::End => {
-                of.missing += head.sequence.saturating_sub(of.next);
+                of.missing = of.missing.saturating_add(head.sequence.saturating_sub(of.next));
                 of.next = of.next.max(head.sequence);
                 of.has_ended = true;
             }
