@@ -65,9 +65,12 @@ pub struct Known<'a> {
     pub harm: Harm,
 }
 
+/// The check of a law.
+type Check = fn(&Known<'_>) -> Result<(), String>;
+
 /// Returns the first law that a run broke.
 pub fn judge(known: &Known<'_>) -> Option<Broken> {
-    let laws: [(&'static str, fn(&Known<'_>) -> Result<(), String>); 9] = [
+    let laws: [(&'static str, Check); 9] = [
         ("the ledger closes", ledger_closes),
         ("no packet is in the files twice", nothing_twice),
         ("each packet in the files was sent", nothing_invented),

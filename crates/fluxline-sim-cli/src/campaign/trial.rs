@@ -61,7 +61,9 @@ pub fn run(case: &Case, base: &Experiment) -> Result<Result<Trial, Broken>, Stri
     let started = fluxline_run::start_with(experiment.clone(), options);
     let acquisition = started.map_err(|error| error.to_string())?;
     // A run that hangs keeps its thread, and cannot keep the campaign.
-    std::thread::spawn(move || to.send(acquisition.wait()));
+    std::thread::spawn(move || {
+        let _ = to.send(acquisition.wait()); // nobody waits any more for a run that hung
+    });
     let broken = |how: String| Ok(Err(Broken { law: "a run ends", how }));
     match from.recv_timeout(PATIENCE) {
         Ok(Ok(report)) => Ok(Ok(Trial { experiment, report, folder, on_disk, _at: at })),
