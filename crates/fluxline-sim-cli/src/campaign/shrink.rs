@@ -67,6 +67,7 @@ fn smaller_than(case: &Case) -> Vec<Case> {
     add(&|of| of.builders = 1);
     add(&|of| of.readouts = 1);
     add(&|of| of.boards = 1);
+    add(&|of| of.readouts = (of.readouts - 1).max(1));
     add(&|of| of.sources = of.readouts);
     add(&|of| of.sources = (of.sources - 1).max(of.readouts));
     add(&|of| of.builders = (of.builders - 1).max(1));
