@@ -1,6 +1,6 @@
 //! Faults that are put into the program on purpose, to measure that campaigns find them.
 //!
-//! A place asks [`planted!`](crate::planted) with the number of its fault. Builds without debug
+//! A place asks `planted!` with the number of its fault. Builds without debug
 //! assertions, such as every package, have none of them: the question is then a constant. A table
 //! of the faults is in docs/campaigns.md.
 
