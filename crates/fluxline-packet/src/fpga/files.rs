@@ -21,7 +21,7 @@ const FIXED: [(&str, &str, bool); 14] = [
     ("sim/main.cpp", include_str!("../../gateware/sim/main.cpp"), false),
     ("sim/tap.sh", include_str!("../../gateware/sim/tap.sh"), true),
     ("sim/compare.py", include_str!("../../gateware/sim/compare.py"), true),
-    ("test/test_core.py", include_str!("../../gateware/test/test_core.py"), false),
+    ("test/core_bench.py", include_str!("../../gateware/test/core_bench.py"), false),
     ("test/run_cocotb.py", include_str!("../../gateware/test/run_cocotb.py"), true),
     ("formal/packetiser.sby", include_str!("../../gateware/formal/packetiser.sby"), false),
     (
