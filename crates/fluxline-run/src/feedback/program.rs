@@ -201,7 +201,7 @@ impl Program {
     fn fail(&mut self, why: &str) -> String {
         self.pipes = None;
         let _ = self.guarded.child().kill();
-        self.ended = format!("the program of [loop] is no longer asked: {why}");
+        self.ended = format!("the program of [loop] gets no more events: {why}");
         self.ended.clone()
     }
 }
