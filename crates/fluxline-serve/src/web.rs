@@ -25,13 +25,17 @@ assets! {
     "/" is "index.html";
     "/page.css" is "page.css";
     "/page.js" is "page.js";
+    "/alarms.js" is "alarms.js";
     "/bytes.js" is "bytes.js";
     "/charts.js" is "charts.js";
+    "/condition.js" is "condition.js";
     "/control.js" is "control.js";
     "/delays.js" is "delays.js";
     "/dom.js" is "dom.js";
     "/events.js" is "events.js";
     "/flow.js" is "flow.js";
+    "/follow.js" is "follow.js";
+    "/health.js" is "health.js";
     "/history.js" is "history.js";
     "/image.js" is "image.js";
     "/network.js" is "network.js";
@@ -40,10 +44,13 @@ assets! {
     "/packet.js" is "packet.js";
     "/runs.js" is "runs.js";
     "/signal.js" is "signal.js";
+    "/sound.js" is "sound.js";
     "/sources.js" is "sources.js";
     "/store.js" is "store.js";
+    "/symbol.js" is "symbol.js";
     "/tiles.js" is "tiles.js";
     "/trace.js" is "trace.js";
+    "/zero.js" is "zero.js";
     "/uplot.js" is "uplot/uPlot.iife.min.js";
     "/uplot.css" is "uplot/uPlot.min.css";
 }

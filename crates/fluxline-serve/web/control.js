@@ -25,7 +25,7 @@ export async function post(path, body) {
 
 export async function command(name) {
   const button = document.querySelector(`[data-command=${name}]`);
-  if (!button || button.hidden) return;
+  if (!button || button.hidden || button.disabled) return;
   if (name === "stop" && Date.now() > sure) {
     sure = Date.now() + 4000;
     button.classList.add("sure");

@@ -42,10 +42,23 @@ const watched = new ResizeObserver((entries) => {
 /** Returns the width of an element; `changed` is called with each new one. */
 export function width(element, changed) {
   if (!widths.has(element)) {
-    widths.set(element, { width: element.getBoundingClientRect().width, changed });
+    widths.set(element, { width: element.getBoundingClientRect().width });
     watched.observe(element);
   }
+  if (changed) widths.get(element).changed = changed;
   return widths.get(element).width;
+}
+
+/** Returns the size of the type, where 1 is that of a desk: drawings grow with it. */
+export const scale = () => (parseFloat(getComputedStyle(document.documentElement).fontSize) || 15) / 15;
+
+/**
+ * Shortens a text to about `room` pixels of type of `size` pixels. Estimated, since measuring asks
+ * for a layout; half of the size is a letter's width, or less.
+ */
+export function shorten(text, room, size) {
+  const letters = Math.max(4, Math.floor(room / (size * 0.54)));
+  return text.length <= letters ? text : `${text.slice(0, letters - 1)}…`;
 }
 
 /** Returns a function that runs `work` at most once in `ms`, and after the last call. */

@@ -10,6 +10,7 @@ const path = () => (store.mode === "live"
 
 export async function drawPacket() {
   const wanted = path();
+  at("packet-panel").hidden = wanted === null;
   if (!wanted || document.hidden) return;
   const answer = await ask(wanted);
   if (!answer || wanted !== path()) return;

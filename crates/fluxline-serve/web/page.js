@@ -1,36 +1,50 @@
 // The page: which parts it has, and when each is drawn.
+import { connection } from "./condition.js";
 import { command, complain, listenControl, logIn } from "./control.js";
 import { drawDelays } from "./delays.js";
 import { at, put, seldom } from "./dom.js";
 import { drawEvents, listenEvents } from "./events.js";
 import { drawFlow } from "./flow.js";
-import { drawHistory } from "./history.js";
+import { follow, heardOf, renew } from "./follow.js";
+import { clearHealth, drawHealth, drawHealthOfRun } from "./health.js";
+import { clearHistory, drawHistory, listenHistory } from "./history.js";
 import { drawNetwork } from "./network.js";
 import { drawNotes } from "./notes.js";
-import { clock } from "./numbers.js";
+import { clock, date, moment } from "./numbers.js";
 import { drawPacket, drawPackets } from "./packet.js";
 import { drawRuns } from "./runs.js";
 import { drawSignal, listenSignal } from "./signal.js";
+import { listenSound } from "./sound.js";
 import { drawSources, listenSources } from "./sources.js";
 import { ask, store } from "./store.js";
 import { drawTiles } from "./tiles.js";
 import { drawTrace, listenTrace, zoomBy } from "./trace.js";
+import { drawZero, listenZero, shownOf } from "./zero.js";
 
 // Drawings that change shapes are rarer than those that change digits.
 const flow = seldom(250, drawFlow);
 const network = seldom(500, drawNetwork);
 const delays = seldom(500, drawDelays);
 
+const ofTheEnd = { live: "now", stale: "last seen", ended: "ended" };
+
+/** Returns when a run began, what time it is there, and how long it has lasted. */
+function timesOf({ began_ns, at_ns, seconds }, how) {
+  if (!Number.isFinite(seconds)) return began_ns ? `began ${date(began_ns)}` : "";
+  const began = began_ns ?? at_ns - seconds * 1e9;
+  const end = moment(at_ns ?? began + seconds * 1e9, began);
+  return `began ${date(began)}, ${ofTheEnd[how]} ${end}, ${how === "ended" ? "lasted" : "elapsed"} ${clock(seconds)}`;
+}
+
 function drawHead() {
   const { state, run, folder, commands, page } = store.state;
   put(at("state"), state);
   at("state").className = `state ${state.replace(" ", "-")}`;
   put(at("run"), run);
-  const title = `${state}: ${run} – Fluxline`;
-  if (document.title !== title) document.title = title;
   put(at("folder"), folder ?? "not recorded");
   const shot = store.state.shot === null || store.state.shot === undefined ? "" : `shot ${store.state.shot}, `;
-  put(at("elapsed"), `${shot}${clock(store.state.seconds)}`);
+  const how = store.mode === "run" ? "ended" : connection({ state: store.state, ...heardOf() });
+  put(at("elapsed"), shot + timesOf(store.state, how));
   for (const button of document.querySelectorAll("[data-command]")) {
     button.hidden = !store.operator || !commands.includes(button.dataset.command);
   }
@@ -41,7 +55,8 @@ function drawHead() {
 
 function draw() {
   if (!store.state) return;
-  drawHead();
+  if (store.mode === "run") { drawHead(); drawHealthOfRun(); }
+  drawZero();
   drawTiles();
   drawSources();
   drawNotes();
@@ -52,27 +67,31 @@ function draw() {
 
 let drawn = 0;  // time of the last drawing, so that a fast stream does not draw twice a frame
 
-function follow() {
-  const stream = new EventSource("/api/events");
-  stream.onmessage = (message) => {
-    store.state = JSON.parse(message.data);
-    if (Date.now() - drawn > 90) { drawn = Date.now(); requestAnimationFrame(draw); }
-    if (at("problem").dataset.gone) { delete at("problem").dataset.gone; complain(""); logIn().then(draw); }
-  };
-  // The browser connects again by itself, also after a restart of the program.
-  stream.onerror = () => {
-    at("problem").dataset.gone = "yes";
-    if (store.state?.state === "stopping" || store.state?.state === "stopped") {
-      Object.assign(store.state, { state: "stopped", commands: [] });
-      draw();
-      complain("the run has ended; this is its last state.");
-    } else {
-      put(at("state"), "no connection");
-      at("state").className = "state gone";
-      complain("no connection to the program; trying again.");
-    }
-    if (stream.readyState === EventSource.CLOSED) setTimeout(follow, 1000);
-  };
+/** Takes the newest snapshot. The head is drawn in a hidden tab, too, where frames stand still. */
+function received() {
+  if (store.received) {
+    store.state = shownOf(store.received);
+    drawHead();
+  }
+  drawHealth(heardOf());
+  if (Date.now() - drawn > 90) { drawn = Date.now(); requestAnimationFrame(draw); }
+}
+
+/** The program answers again, perhaps another one that does not know this browser. */
+async function cameBack() {
+  complain("");
+  await logIn();
+  received();
+}
+
+/** Follows a live run; four times a second, looks whether it still answers. */
+function watch() {
+  follow(received, cameBack);
+  setInterval(() => {
+    if (store.state) drawHead();
+    drawHealth(heardOf());
+    renew(received, cameBack);
+  }, 250);
 }
 
 /** Shows the parts of a mode. */
@@ -117,7 +136,7 @@ async function drawRun() {
   const grown = store.state?.events.built !== answer.body.events.built;
   store.state = answer.body;
   draw();
-  if (grown) drawEvents();
+  if (grown) { drawEvents(); drawHistory(); }
   if (store.packet === null && store.state.events.built) chooseEvent(0);
   if (!store.state.reading.complete) setTimeout(drawRun, 200);
 }
@@ -126,7 +145,8 @@ async function drawRun() {
 function route() {
   const id = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
   Object.assign(store, { state: null, chosen: null, event: 0, packet: null, decoded: null });
-  document.title = "Fluxline";
+  clearHealth();
+  clearHistory();
   complain("");
   if (!id) {
     show("list");
@@ -162,7 +182,9 @@ async function begin() {
   listenTrace();
   listenEvents(chooseEvent);
   listenKeys();
-  at("span").addEventListener("change", drawHistory);
+  listenHistory();
+  listenSound();
+  listenZero(received);
   at("runs-filter").addEventListener("input", drawRuns);
   const session = await fetch("/api/session").then((answer) => answer.json(), () => ({}));
   if (session.runs) {
@@ -173,8 +195,8 @@ async function begin() {
   }
   show("live");
   await logIn();
-  draw();
-  follow();
+  drawPacket();
+  watch();
   setInterval(drawHistory, 1000);
   setInterval(drawPacket, 500);
   setInterval(drawSignal, 500);

@@ -3,7 +3,8 @@
 export const store = {
   mode: "live",     // live: one acquisition; list: a folder of runs; run: one of them
   base: "/api",     // where its data is
-  state: null,      // the newest snapshot, or the state of a run folder
+  received: null,   // the newest snapshot, as the server sent it
+  state: null,      // what is shown of it (zero.js), or the state of a run folder
   chosen: null,     // number of the chosen source
   event: 0,         // the chosen event of a run folder
   packet: null,     // number of the chosen packet in it

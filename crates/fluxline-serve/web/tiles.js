@@ -1,7 +1,12 @@
 // The numbers at the top.
 import { at, make, put } from "./dom.js";
-import { count, si, time } from "./numbers.js";
+import { count, countWithin, si, time } from "./numbers.js";
 import { store } from "./store.js";
+
+// Letters of a number that fit into a tile of the least width.
+const LETTERS = 11;
+
+const percent = (part, all) => `${Number(((part / all) * 100).toPrecision(2))} %`;
 
 function diskLasts({ free_bytes, rates }) {
   if (free_bytes === null || !(rates.recorded.value > 0)) return "";
@@ -11,31 +16,31 @@ function diskLasts({ free_bytes, rates }) {
 
 function live(state) {
   const { rates, delays, free_bytes, ring_percent, flow, recorded_bytes } = state;
-  const short = rates.recorded.value > 0 && free_bytes / rates.recorded.value < 3600;
+  const short = rates.recorded.value > 0 && free_bytes !== null && free_bytes / rates.recorded.value < 3600;
+  const [events, incomplete] = [rates.events.value, rates.incomplete.value];
   return [
     ["packets in", si(rates.packets.value, "/s")],
     ["data in", si(rates.bits.value, "bit/s")],
-    ["events", si(rates.events.value, "/s")],
-    ["incomplete events", si(rates.incomplete.value, "/s"), rates.incomplete.value > 0],
+    ["events", si(events, "/s")],
+    ["incomplete", si(incomplete, "/s"), incomplete > 0, incomplete > 0 && events > 0 ? `${percent(Math.min(incomplete, events), events)} of events` : ""],
     lost(flow),
     ["recorded", si(recorded_bytes, "B"), false, si(rates.recorded.value, "B/s")],
     ["disk left", free_bytes === null ? "–" : si(free_bytes, "B"), short, diskLasts(state)],
     ["fullest ring", `${ring_percent} %`, ring_percent > 80],
-    ["event delay, median", delays.events ? time(delays.p50_ns) : "–", false,
+    ["median delay", delays.events ? time(delays.p50_ns) : "–", false,
       delays.events ? `99 %: ${time(delays.p99_ns)}, most ${time(delays.max_ns)}` : ""],
   ];
 }
 
 function lost(flow) {
-  const share = flow.expected ? `${((flow.lost / flow.expected) * 100).toPrecision(2)} % of sent` : "";
-  return ["lost", count(flow.lost), flow.lost > 0, share];
+  return ["lost", countWithin(flow.lost, LETTERS), flow.lost > 0, flow.expected ? `${percent(flow.lost, flow.expected)} of sent` : ""];
 }
 
 function recorded({ reading, events, flow, faults }) {
   return [
-    ["events", count(events.built), false, reading.complete ? "" : "still reading"],
-    ["incomplete events", count(events.incomplete), events.incomplete > 0],
-    ["packets", count(reading.packets)],
+    ["events", countWithin(events.built, LETTERS), false, reading.complete ? "" : "still reading"],
+    ["incomplete events", countWithin(events.incomplete, LETTERS), events.incomplete > 0, events.incomplete > 0 ? `${percent(events.incomplete, events.built)} of events` : ""],
+    ["packets", countWithin(reading.packets, LETTERS)],
     ["data", si(reading.bytes, "B"), false, `${count(reading.batches)} batches`],
     ...(flow ? [lost(flow)] : []),
     ["faults of the files", reading.complete ? count(faults.length) : "–", faults.length > 0],

@@ -1,7 +1,7 @@
 // A field over the whole run, zoomed from hours to single samples.
 import { chart } from "./charts.js";
 import { at, put } from "./dom.js";
-import { count, si, time } from "./numbers.js";
+import { count, date, si, time } from "./numbers.js";
 import { ask, query, store } from "./store.js";
 
 let plot = null;
@@ -43,7 +43,7 @@ export async function drawTrace() {
   if (!complete && store.mode === "run") setTimeout(drawTrace, 300);
   plot ??= chart(at("trace"), [{ label: "least", colour: "--sky" }, { label: "greatest", colour: "--blue" }], { unit: "sample", select: zoom, height: 200 });
   plot.setData([least.map((_, index) => first + index * step), least, greatest]);
-  const lasts = from_ns === null ? "" : `, ${time(to_ns - from_ns)} shown from ${new Date(from_ns / 1e6).toLocaleTimeString()}`;
+  const lasts = from_ns === null ? "" : `, ${time(to_ns - from_ns)} shown from ${date(from_ns)}`;
   put(at("trace-words"), `${field}: ${count(samples)} samples${complete ? "" : " so far"}, ${count(step)} per point${lasts}; `
     + `${(performance.now() - began).toFixed(0)} ms, ${si(memory_bytes, "B")} of memory`);
 }
