@@ -10,6 +10,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { healthTests } from "./health.mjs";
 
 const [program, repository, pictures] = process.argv.slice(2);
 assert(repository, "usage: node test.mjs PROGRAM REPOSITORY [PICTURES]");
@@ -82,7 +83,7 @@ async function fromStartToStop(browser) {
   await operator.click("[data-command=stop]");
   const status = await run.ended;
   assert.equal(status, 0, "the run ends well");
-  await operator.locator("#problem", { hasText: "the run has ended" }).waitFor();
+  await operator.locator("#health-sentence", { hasText: "the run has ended" }).waitFor();
   for (const page of [operator, visitor, phone]) assert.deepEqual(page.problems, []);
 }
 
@@ -335,7 +336,7 @@ async function wallScreen(browser) {
   await run.ended;
 }
 
-const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation };
+const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation, ...healthTests({ open, start, state, show, repository }) };
 const wanted = process.env.ONLY?.split(",");
 const tests = Object.fromEntries(Object.entries(all).filter(([name]) => !wanted || wanted.includes(name)));
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });

@@ -12,7 +12,7 @@ for tool in chromium node npm; do
 done
 work=../../target/page
 mkdir -p "$work"
-cp package.json package-lock.json test.mjs "$work"
+cp package.json package-lock.json ./*.mjs "$work"
 (cd "$work" && npm ci --no-audit --no-fund --silent)
 if [ -z "${FLUXLINE:-}" ]; then
     cargo build --release --quiet --manifest-path ../../Cargo.toml
