@@ -77,7 +77,8 @@ export function drawAlarms(alarms) {
   put(at("alarms-words"), store.mode === "live" ? tally(alarms) : "of this run");
   const wanted = new Set(alarms.map(keyOf));
   for (const [key, { row }] of lines) if (!wanted.has(key)) { row.remove(); lines.delete(key); }
-  inOrder(alarms).forEach((alarm, place) => {
+  const ordered = store.mode === "live" ? inOrder(alarms) : [...alarms].sort((a, b) => a.since_ns - b.since_ns);
+  ordered.forEach((alarm, place) => {
     const row = drawLine(alarm, now);
     // A row that is in its place stays untouched, and so does the focus on its buttons.
     const list = at("alarms");

@@ -4,7 +4,6 @@ import { scale, width } from "./dom.js";
 
 const all = new Set();
 const short = (value) => (Math.abs(value) >= 10000 ? si(value, "") : plain(value));
-export const palette = ["--blue", "--loss", "--good", "--warn"];
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

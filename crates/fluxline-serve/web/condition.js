@@ -2,7 +2,7 @@
 // is it healthy?
 //
 // Everything here follows from what is given, so that tests can ask it without a page.
-import { age, date, moment } from "./numbers.js";
+import { age, count, date, moment } from "./numbers.js";
 
 /** Time without a snapshot after which the page is stale [ms]. */
 export const STALE_MS = 2000;
@@ -61,6 +61,13 @@ export function verdict(known) {
   };
 }
 
+/** Returns what a run folder holds, for a run that says nothing itself. */
+function heldBy({ events, flow }) {
+  const incomplete = events.incomplete ? `, ${count(events.incomplete)} of them incomplete` : "";
+  const lost = flow ? `; ${flow.lost ? count(flow.lost) : "no"} packets lost` : "";
+  return `${count(events.built)} events${incomplete}${lost}`;
+}
+
 const ofEnd = { finished: "ended", running: "ok", recovered: "warning", unknown: "warning" };
 
 /** Returns the same of a run folder: how it ended, and whether it had alarms. */
@@ -69,9 +76,8 @@ export function verdictOfRun(state) {
   const level = ofEnd[state.state] ?? "alarm";
   const began = state.began_ns ? `from ${date(state.began_ns)}` : "";
   const lasted = began && Number.isFinite(state.seconds) ? ` to ${date(state.began_ns + state.seconds * 1e9)}` : "";
-  const own = state.sentence || (state.state === "running" ? "this run is being written." : "");
   const had = alarms.length ? `It had ${alarms.length === 1 ? "an alarm" : `${alarms.length} alarms`}; they are listed below.` : "";
-  return { level, word: state.state, title: state.state, sentence: own || had, since: began + lasted, advice: own ? had : "" };
+  return { level, word: state.state, title: state.state, sentence: state.sentence || heldBy(state), since: began + lasted, advice: had };
 }
 
 const rank = ({ state, acknowledged, severity, shelved_until_ns }) => (shelved_until_ns ? 8 : 0)

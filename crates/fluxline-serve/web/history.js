@@ -99,7 +99,12 @@ export async function drawHistory() {
     drawHistory();
   };
   prepare(panelsOf(history.series));
-  for (const { panel, plot } of made) plot.setData(dataOf(panel, history, newest));
+  // One in a frame, so that a slow browser still answers in between.
+  for (const { panel, plot } of made) {
+    plot.setData(dataOf(panel, history, newest));
+    await new Promise(requestAnimationFrame);
+    if (mine !== asked) return;
+  }
 }
 
 /** Forgets the curves of the run that was shown. */

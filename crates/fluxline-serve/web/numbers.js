@@ -2,7 +2,7 @@
 
 export function si(value, unit) {
   if (!Number.isFinite(value)) return "–";
-  const steps = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  const steps = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
   const [by, letter] = steps.find(([by]) => Math.abs(value) >= by) ?? [1, ""];
   const scaled = value / by;
   const digits = by === 1 ? (Number.isInteger(scaled) ? 0 : 1) : scaled >= 100 ? 0 : scaled >= 10 ? 1 : 2;

@@ -31,8 +31,8 @@ function make4() {
   plots?.forEach(remove);
   plots = [
     chart(at("waveform"), [{ label: "value", colour: "--blue" }], { unit: "sample" }),
-    chart(at("spectrum"), [{ label: "dB", colour: "--loss" }], { unit: at("sample-rate").value > 0 ? "Hz" : "of the sample rate" }),
-    chart(at("histogram"), [{ label: "values", colour: "--good" }], { unit: "value", bars: true }),
+    chart(at("spectrum"), [{ label: "dB", colour: "--blue" }], { unit: at("sample-rate").value > 0 ? "Hz" : "of the sample rate" }),
+    chart(at("histogram"), [{ label: "values", colour: "--sky" }], { unit: "value", bars: true }),
   ];
 }
 

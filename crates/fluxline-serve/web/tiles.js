@@ -6,7 +6,11 @@ import { store } from "./store.js";
 // Letters of a number that fit into a tile of the least width.
 const LETTERS = 11;
 
-const percent = (part, all) => `${Number(((part / all) * 100).toPrecision(2))} %`;
+/** Returns a share in percent; one that is there but tiny is not called 0. */
+function percent(part, all) {
+  const share = (part / all) * 100;
+  return share > 0 && share < 0.001 ? "< 0.001 %" : `${Number(share.toPrecision(2))} %`;
+}
 
 function diskLasts({ free_bytes, rates }) {
   if (free_bytes === null || !(rates.recorded.value > 0)) return "";
