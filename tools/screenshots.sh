@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the pictures in docs/pictures from what the program prints now: run.svg, a run of the
 # example board and its ledger; and, where a Chromium is installed, sim-report.png, the page of a
-# simulation. `tools/page/test.sh FOLDER` makes live-page.png
-# and run-folder.png. Needs `fluxline` on the path (or FLUXLINE=its path) and Python 3.
+# simulation. `tools/page/test.sh FOLDER` makes those of
+# the live page (live-page*.png, run-curves.png, run-folder.png). Needs `fluxline` on the path (or FLUXLINE=its path) and Python 3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fluxline="${FLUXLINE:-fluxline}"

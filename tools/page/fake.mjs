@@ -35,16 +35,16 @@ export const healths = {
 function sourceOf(number, { dead, packets, lost }) {
   return {
     number, label: `board ${number}`, input: 0, packets, bytes: packets * 4096, rate: dead ? 0 : 2500, lost, restarts: 0, reordered: 0,
-    duplicate: 0, recorded: packets, fragments: packets, missing: dead ? 42_000 : 0, state: dead ? "required" : "required", silent_ms: dead ? 12_300 : 40,
+    duplicate: 0, recorded: packets, fragments: packets, missing: dead ? 42_000 : 0, state: dead ? "dead" : "live", silent_ms: dead ? 12_300 : 40,
   };
 }
 
 /** Returns a snapshot: "ok", "warning" or "alarm"; `packets` of each source make numbers long. */
 export function snapshot(kind = "ok", packets = 312_456) {
   const ill = kind === "alarm";
-  const sources = Array.from({ length: 8 }, (_, number) => sourceOf(number, { dead: ill && number === 2, packets, lost: ill && number === 5 ? 1234 : 0 }));
   const all = packets * 8;
-  const lost = ill ? 1234 : 0;
+  const lost = !ill ? 0 : packets > 1e9 ? Math.floor(packets / 97) : 1234;
+  const sources = Array.from({ length: 8 }, (_, number) => sourceOf(number, { dead: ill && number === 2, packets, lost: number === 5 ? lost : 0 }));
   const value = (value, unit) => ({ value, unit });
   const end = (name, count, fate, advice = "") => ({ name, count, fate, unit: "datagrams", stage: "source", advice });
   return {
@@ -52,7 +52,7 @@ export function snapshot(kind = "ok", packets = 312_456) {
     remarks: [{ at_ns: BEGAN_NS + 20 * second, text: "beam on" }], notes: ill ? ["board 2 is silent"] : [],
     rates: { packets: value(ill ? 17_500 : 20_000, "packets/s"), bits: value(6.5e8, "bit/s"), events: value(2500, "events/s"), incomplete: value(ill ? 2500 : 0, "events/s"), lost: value(0, "packets/s"), recorded: value(8.1e7, "byte/s") },
     ring_percent: 4, free_bytes: kind === "ok" ? 4.1e12 : 2.4e11, recorded_bytes: all * 4096,
-    flow: { expected: all + lost, lost, received: all, to_builder: all, in_flight: 96, ends: [end("recorded", all, "recorded"), ...(ill ? [end("socket dropped", 1234, "dropped", "raise net.core.rmem_max")] : [])], host: { nic_dropped: 0, softnet_dropped: 0 } },
+    flow: { expected: all + lost, lost, received: all, to_builder: all, in_flight: 96, ends: [end("recorded", all, "recorded"), ...(ill ? [end("socket dropped", lost, "dropped", "raise net.core.rmem_max")] : [])], host: { nic_dropped: 0, softnet_dropped: 0 } },
     inputs: [{ name: "boards", listens: ["0.0.0.0:8066"], rate: 20_000, datagrams: all, bytes: all * 4096, ring_full: 0, socket_dropped: lost, rejected: 0, frames: 0, frames_lost: 0 }],
     events: { built: packets, incomplete: ill ? 42_000 : 0, paused: 0, delay_counts: [{ up_to_ns: 2e5, events: packets - 4000 }, { up_to_ns: 4e5, events: 3900 }, { up_to_ns: 8e5, events: 100 }] },
     delays: { events: 2500, p50_ns: 181_000, p90_ns: 250_000, p99_ns: 390_000, p999_ns: 600_000, max_ns: 780_000 },
@@ -91,7 +91,7 @@ export function runState(more = {}) {
     sentence: "312,456 events recorded, 13 % of them incomplete", remarks: [], notes: [], faults: [], page: null, commands: [], flow, inputs,
     reading: { complete: true, batches: 812, events: events.built, packets: 2_499_648, bytes: recorded_bytes },
     events: { ...events, by_status: {} }, recorded_bytes, sources,
-    health: { alarms: [{ ...alarm(), ended: true }, alarm({ state: "cleared", since_ns: BEGAN_NS + 31 * second, cleared_ns: BEGAN_NS + 44 * second, ended: true })] }, ...more,
+    health: { alarms: [{ ...alarm(), ended: true }, alarm({ name: "losses/board 5", severity: "warning", state: "cleared", since_ns: BEGAN_NS + 31 * second, cleared_ns: BEGAN_NS + 44 * second, sentence: "board 5 lost 0.4 % of its packets", advice: "", ended: true })] }, ...more,
   };
 }
 

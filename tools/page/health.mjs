@@ -97,7 +97,7 @@ function coloured() {
 
 const curvesDrawn = (page, panels) => page.waitForFunction((panels) => document.querySelectorAll("#curves canvas").length >= panels, panels);
 
-export function healthTests({ open, start, state, show, repository }) {
+export function healthTests({ open, start, state, show, repository, pictures }) {
   async function bannerSaysTheSentence(browser) {
     await withFake(repository, {}, async (program) => {
       const page = await open(browser, program.url);
@@ -366,8 +366,10 @@ export function healthTests({ open, start, state, show, repository }) {
 
   async function nothingOverlapsInAnySize(browser) {
     const kinds = ["ok", "warning", "alarm", "long", "stale", "ended"];
+    // Colours move nothing, so the dark ones are for pictures.
+    const schemes = pictures ? ["light", "dark"] : ["light"];
     for (const [size, viewport] of Object.entries(SIZES)) {
-      for (const colorScheme of ["light", "dark"]) {
+      for (const colorScheme of schemes) {
         for (const kind of kinds) {
           await withFake(repository, {}, async (program) => {
             const page = await open(browser, program.url, { viewport, colorScheme });
@@ -379,7 +381,7 @@ export function healthTests({ open, start, state, show, repository }) {
           });
         }
       }
-      await withFake(repository, { runs: { "0042": { state: runState(), history: history(3600, second, true, { tick_ns: second, began_ns: BEGAN_NS }) } } }, async (program) => {
+      await withFake(repository, finished(), async (program) => {
         const page = await open(browser, `${program.url}#/0042`, { viewport });
         await curvesDrawn(page, 5);
         await page.locator("#delays td").first().waitFor();
@@ -392,8 +394,31 @@ export function healthTests({ open, start, state, show, repository }) {
     }
   }
 
+  const finished = () => ({ runs: { "0042": { state: runState(), history: history(3600, second, true, { tick_ns: second, began_ns: BEGAN_NS }) } } });
+
+  /** The pictures of docs/live-page.md. */
+  async function picturesOfTheDocs(browser) {
+    const take = (name, kind, more, clip) => withFake(repository, {}, async (program) => {
+      const page = await open(browser, program.url, more);
+      await bring(program, page, kind);
+      if (kind === "stale") await page.waitForTimeout(10_000);
+      await show(page, name, clip ? { clip: { x: 0, y: 0, ...clip } } : {});
+    });
+    await take("live-page", "alarm", { viewport: { width: 1280, height: 800 } });
+    await take("live-page-stale", "stale", { viewport: SIZES.desk, deviceScaleFactor: 0.8 }, { width: 1280, height: 250 });
+    await take("live-page-ended", "ended", { viewport: SIZES.desk, deviceScaleFactor: 0.8 }, { width: 1280, height: 250 });
+    await take("live-page-phone", "alarm", { viewport: { width: 390, height: 760 }, colorScheme: "dark" });
+    await take("live-page-wall", "warning", { viewport: SIZES.wall, deviceScaleFactor: 0.4, colorScheme: "dark" }, { width: 2560, height: 800 });
+    await withFake(repository, finished(), async (program) => {
+      const page = await open(browser, `${program.url}#/0042`, { viewport: { width: 1280, height: 800 } });
+      await curvesDrawn(page, 5);
+      await page.waitForTimeout(700);
+      await show(page, "run-curves");
+    });
+  }
+
   return {
-    bannerSaysTheSentence, colourOnlyWhenNotNormal, acknowledgeSendsTheCommand, aProgramThatIsKilledIsStale,
+    ...(pictures ? { picturesOfTheDocs } : {}), bannerSaysTheSentence, colourOnlyWhenNotNormal, acknowledgeSendsTheCommand, aProgramThatIsKilledIsStale,
     aProgramThatHangsIsStale, anEndIsNoLostConnection, hostileSentences, soundOncePerAlarm, countsFromZero,
     timesNameTheirZone, curvesOfAFinishedRun, nothingOverlapsInAnySize,
   };

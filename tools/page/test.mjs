@@ -72,12 +72,12 @@ async function fromStartToStop(browser) {
   await operator.keyboard.press("r");
   await state(visitor, "running");
   await operator.waitForTimeout(4000);
-  await show(operator, "live-page");
-  await show(visitor, "live-page-dark");
+  await show(operator, "live-run");
+  await show(visitor, "live-run-dark");
   const phone = await open(browser, url.split("#")[0], { viewport: { width: 390, height: 844 } });
   await state(phone, "running");
   assert(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "a phone need not scroll sideways");
-  await show(phone, "live-page-phone");
+  await show(phone, "live-run-phone");
   await operator.click("[data-command=stop]");
   await state(operator, "running");
   await operator.click("[data-command=stop]");
@@ -336,7 +336,7 @@ async function wallScreen(browser) {
   await run.ended;
 }
 
-const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation, ...healthTests({ open, start, state, show, repository }) };
+const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation, ...healthTests({ open, start, state, show, repository, pictures }) };
 const wanted = process.env.ONLY?.split(",");
 const tests = Object.fromEntries(Object.entries(all).filter(([name]) => !wanted || wanted.includes(name)));
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
