@@ -7,11 +7,11 @@ cd "$(dirname "$0")/../.."
 venv="$PWD/target/venv"
 tools=(maturin pytest mypy matplotlib numba cffi pandas polars awkward)
 # Formats of laboratories and their readers: docs/export-labs.md.
-labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p)
+labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p uproot awkward)
 has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
 installed() {
   has "maturin, pytest, mypy, matplotlib, numba, cffi, pandas, polars, awkward, numpy, pyarrow" &&
-    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p"
+    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p, uproot, awkward"
 }
 if ! installed; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"

@@ -38,7 +38,7 @@ from fluxline.errors import (
     SimulationError,
     Timeout,
 )
-from fluxline.formats import to_hdf5, to_imas, to_mdsplus, to_nexus, to_npz
+from fluxline.formats import to_hdf5, to_imas, to_mdsplus, to_nexus, to_npz, to_root
 from fluxline.links import Node, Receiver, Records, open
 from fluxline.measured import Report, bench
 from fluxline.runs import Run
@@ -88,4 +88,5 @@ __all__ = [
     "to_mdsplus",
     "to_nexus",
     "to_npz",
+    "to_root",
 ]

@@ -2,8 +2,8 @@
 
     python3 -m fluxline.export runs/0042 --to nexus run.nxs
 
-`fluxline.to_hdf5`, `to_nexus`, `to_npz`, `to_mdsplus` and `to_imas` do the same from Python. Each
-needs its own optional packages, for example `pip install 'fluxline[nexus]'`.
+`fluxline.to_hdf5`, `to_nexus`, `to_npz`, `to_root`, `to_mdsplus` and `to_imas` do the same from Python.
+Each needs its own optional packages, for example `pip install 'fluxline[nexus]'`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
                            "since 1970")
     made.add_argument("--until", type=_time, metavar="TIME", help="events before this time")
     made.add_argument("--compression", choices=("none", "lzf", "gzip"),
-                      help="of waveforms in hdf5 and nexus [none]")
+                      help="of waveforms in hdf5 and nexus; gzip in root [none]")
     made.add_argument("--overwrite", action="store_true", help="replace an existing file")
     made.add_argument("--json", action="store_true", help="print the result as one JSON document")
     made.add_argument("--event-id", metavar="COLUMN", help="nexus: the pixel or channel")
@@ -87,6 +87,7 @@ OPTIONS = {
     "hdf5": (*FILE_OPTIONS, "compression", "overwrite"),
     "nexus": (*FILE_OPTIONS, "compression", "overwrite", "event_id", "event_time", "pulse_height"),
     "npz": (*FILE_OPTIONS, "overwrite"),
+    "root": (*FILE_OPTIONS, "compression", "overwrite"),
     "mdsplus": (*FILE_OPTIONS, "sample_seconds", "tcl"),
     "imas": (*FILE_OPTIONS, "overwrite", "ids", "signal", "sample_seconds"),
 }

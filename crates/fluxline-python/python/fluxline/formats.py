@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import Error
 
-MODULES = {"hdf5": "hdf5", "nexus": "nexus", "npz": "npz", "mdsplus": "mdsplus", "imas": "imas"}
+MODULES = {one: one for one in ("hdf5", "nexus", "npz", "root", "mdsplus", "imas")}
 """The module of each format."""
 
 
@@ -24,6 +24,11 @@ def to_nexus(run: Any, into: Any, **options: Any) -> Any:
 def to_npz(run: Any, into: Any, **options: Any) -> Any:
     """Writes a run into one file of NumPy arrays; see `fluxline.npz.to_npz`."""
     return module_of("npz").to_npz(run, into, **options)
+
+
+def to_root(run: Any, into: Any, **options: Any) -> Any:
+    """Writes a run into a ROOT file; see `fluxline.root.to_root`."""
+    return module_of("root").to_root(run, into, **options)
 
 
 def to_mdsplus(run: Any, into: Any, **options: Any) -> Any:

@@ -60,6 +60,18 @@ def test_nexus_reads_back_as_the_run(recorded, tmp_path):
     assert str(found.unit) == "mV"
 
 
+def test_root_reads_back_as_the_run(recorded, tmp_path):
+    uproot = package("uproot")
+    done = export(recorded, "--to", "root", tmp_path / "run.root")
+    assert done.returncode == 0, done.stderr
+    with uproot.open(tmp_path / "run.root") as file:
+        tree = file["digitizer-waveform"]
+        found = tree["adc"].array()
+        assert (np.asarray(found) == waveforms(recorded)).all()
+        assert json.loads(file["digitizer-waveform_columns"])["adc"]["unit"] == "mV"
+        assert file["events"].num_entries == EVENTS
+
+
 def test_a_selection_of_columns_sources_and_events(recorded, tmp_path):
     package("h5py")
     chosen = ["--columns", "event,adc", "--sources", "1,board=2", "--events", "100..150"]
