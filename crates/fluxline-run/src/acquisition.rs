@@ -26,6 +26,7 @@ use crate::feedback::{LoopPlan, MakeDecide};
 use crate::filter::{Expression, Filter, FilterStage, RunSource};
 use crate::graph::world::{self, World};
 use crate::graph::{self, Between, Graph};
+use crate::health::{Health, Keeper};
 use crate::host;
 use crate::limits;
 use crate::live::{WatchedInput, Watcher};
@@ -79,11 +80,13 @@ pub struct Acquisition {
     end: Option<RunEnding>,
     monitor: Monitor,
     control: Control,
-    watched: Arc<Vec<WatchedInput>>,
+    watcher: Watcher,
     feeders: Vec<FeedHandle>,
     subscribers: Subscribers,
     stop: StopOnDrop,
     threads: Threads,
+    /// Looks at the run once a second; `None` in virtual time.
+    keeper: Option<Keeper>,
     began: Moment,
     /// The discipline of the clock at the start.
     clock: serde_json::Value,
@@ -175,13 +178,24 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     )?;
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
+    let watcher = Watcher {
+        plan: plan.clone(),
+        monitor: monitor.clone(),
+        control: control.clone(),
+        health: Health::default(),
+        inputs: watched,
+    };
+    let (run_folder, is_part) = (end.as_ref().map(|end| &end.folder), options.node.is_some());
+    let keeper =
+        (!is_virtual).then(|| Keeper::start(watcher.clone(), &experiment, run_folder, is_part));
     Ok(Acquisition {
+        keeper,
+        watcher,
         experiment,
         plan,
         end,
         monitor,
         control,
-        watched,
         feeders,
         subscribers,
         stop,
@@ -389,12 +403,7 @@ impl Acquisition {
     /// Returns a watcher, which sees and controls this acquisition from any thread.
     #[must_use]
     pub fn watcher(&self) -> Watcher {
-        Watcher {
-            plan: self.plan.clone(),
-            monitor: self.monitor.clone(),
-            control: self.control.clone(),
-            inputs: self.watched.clone(),
-        }
+        self.watcher.clone()
     }
 
     /// Asks the inputs to stop; returns at once. Packets received so far are still recorded.
@@ -416,23 +425,26 @@ impl Acquisition {
     /// here. Errors: [`Error::Failed`] when a thread panicked; the run folder stays readable.
     pub fn wait(self) -> Result<Report, Error> {
         let Threads { inputs, readout, recorder } = self.threads;
+        let inputs = inputs.into_iter();
+        let inputs = inputs.map(|input| input.and_then(|of| of.join().ok()).unwrap_or_default());
+        let (inputs, ended) = (inputs.collect(), fluxline::clock::now());
+        let built = joined(readout, "readout")?;
+        let recorded = joined(recorder, "recorder")?;
+        self.monitor.publish_end(&recorded.ledger);
+        self.control.stopped(ended);
         let ended = Ended {
             began: self.began,
             clock: self.clock,
-            inputs: inputs
-                .into_iter()
-                .map(|input| input.and_then(|of| of.join().ok()).unwrap_or_default())
-                .collect(),
-            ended: fluxline::clock::now(),
-            built: joined(readout, "readout")?,
-            recorded: joined(recorder, "recorder")?,
+            inputs,
+            ended,
+            built,
+            recorded,
             host: KernelSnapshot::take().since(&self.host),
+            kept: self.keeper.map(Keeper::end).unwrap_or_default(),
             notes: self.monitor.notes(0),
             faults: self.monitor.faults(),
             control: self.control,
         };
-        self.monitor.publish_end(&ended.recorded.ledger);
-        ended.control.stopped(ended.ended);
         tracing::info!(run = self.plan.name, "the run has ended");
         Ok(Report::close(&self.experiment, self.end, &self.plan, ended))
     }

@@ -116,6 +116,10 @@ impl Command {
 pub struct Refused(String);
 
 impl Refused {
+    pub(crate) fn new(sentence: String) -> Refused {
+        Refused(sentence)
+    }
+
     fn of(command: Command, state: RunState) -> Refused {
         let possible: Vec<_> =
             state.commands().iter().map(|one| format!("`{}`", one.name())).collect();

@@ -30,6 +30,7 @@ pub mod feedback;
 pub mod filter;
 pub mod gathered;
 mod graph;
+mod health;
 mod held;
 mod host;
 mod inputs;
@@ -65,6 +66,9 @@ pub use control::{Change, Command, Control, Refused, Remark, RunState};
 pub use error::Error;
 pub use events::{ClosedBatch, Received, Subscription};
 pub use filter::{Decision, Filter, RunSource};
+pub use health::{
+    ALARMS_FILE, AlarmChange, AlarmState, Health, RaisedAlarm, read_alarms, word as health_word,
+};
 pub use inputs::{EndedInputs, InputCounts, Inputs, start_inputs, try_links};
 pub use live::{Live, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};

@@ -15,6 +15,7 @@ use fluxline_daq::ledger::Ledger;
 use fluxline_packet::Description;
 
 use crate::control::{Control, RunState};
+use crate::health::Health;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::Plan;
 use crate::sample::{DelayCount, Delays, Newest};
@@ -60,6 +61,7 @@ pub struct Watcher {
     pub(crate) plan: Arc<Plan>,
     pub(crate) monitor: Monitor,
     pub(crate) control: Control,
+    pub(crate) health: Health,
     pub(crate) inputs: Arc<Vec<WatchedInput>>,
 }
 
@@ -79,7 +81,13 @@ impl Watcher {
     /// after each call.
     #[must_use]
     pub fn live(&self) -> Live {
-        let parts = self.monitor.watch();
+        self.monitor.watch();
+        self.seen()
+    }
+
+    /// Returns the state that the threads published last, without asking them for more.
+    pub(crate) fn seen(&self) -> Live {
+        let parts = self.monitor.parts();
         let mut ledger = parts.ledger;
         for (entry, input) in ledger.inputs.iter_mut().zip(&self.plan.inputs) {
             entry.name.clone_from(&input.name);
@@ -114,6 +122,12 @@ impl Watcher {
     #[must_use]
     pub fn inputs(&self) -> &[WatchedInput] {
         &self.inputs
+    }
+
+    /// Returns the health of the run, with its alarms.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     /// Returns the control of the run's state.

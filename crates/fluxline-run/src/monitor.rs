@@ -257,10 +257,19 @@ impl Monitor {
         self.recorded().clone()
     }
 
-    /// Asks the threads to publish, and returns what they published last, as one ledger.
-    pub(crate) fn watch(&self) -> LiveParts {
-        let until = clock::monotonic() + WATCHED;
-        self.shared.watched_until.store(until.as_ns(), Ordering::Relaxed);
+    /// Asks the threads to publish, as a page does.
+    pub(crate) fn watch(&self) {
+        self.ask(WATCHED);
+    }
+
+    /// Asks the threads to publish for some time.
+    pub(crate) fn ask(&self, time: Span) {
+        let until = clock::monotonic() + time;
+        self.shared.watched_until.fetch_max(until.as_ns(), Ordering::Relaxed);
+    }
+
+    /// Returns what the threads published last, as one ledger.
+    pub(crate) fn parts(&self) -> LiveParts {
         let (mut parts, inputs) = {
             let state = self.state();
             (state.parts.clone(), state.inputs.clone())

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::built::Built;
 use crate::control::Control;
+use crate::health::Kept;
 use crate::host;
 use crate::journey::Journeys;
 use crate::judged;
@@ -61,6 +62,7 @@ pub(crate) struct Ended {
     pub notes: Vec<String>,
     pub faults: Vec<String>,
     pub control: Control,
+    pub kept: Kept,
 }
 
 /// A run that has ended.
@@ -76,6 +78,8 @@ pub struct Report {
     pub silent_sources: Vec<SilentSource>,
     /// Problems that a user should see, each once.
     pub notes: Vec<String>,
+    /// The sentences of the alarms that the run had, warnings left out.
+    pub alarms: Vec<String>,
     /// The delays of all events; `None` where packets come from files, with times of another day.
     pub delays: Option<Delays>,
     /// The requirements of the experiment, each met, missed or undecided.
@@ -124,6 +128,7 @@ impl Report {
         document["memory_bytes_max"] = plan.memory.total().into();
         document["memory_bytes_most"] = plan.memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
+        document["health"] = ended.kept.document();
         document["notes"] = ended.notes.clone().into();
         document["delays"] = json!(ended.built.delays);
         let requirements = requirements::check(
@@ -151,12 +156,14 @@ impl Report {
             put_verdict(&mut document, &verdict);
         }
         let (silent_sources, notes, delays) = (silence.sources, ended.notes, ended.built.delays);
+        let alarms = ended.kept.alarms;
         Report {
             ledger,
             document,
             verdict,
             silent_sources,
             notes,
+            alarms,
             delays,
             requirements,
             folder: path,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fluxline_core::fabric::links::opener_of;
 use fluxline_daq::capture::replay::Speed;
 use fluxline_daq::experiment::{
-    self, Events, Experiment, FileList, Filter, Pcap, Record, Source, Udp, check_accept,
+    self, Events, Experiment, FileList, Filter, Health, Pcap, Record, Source, Udp, check_accept,
 };
 use fluxline_daq::formats;
 use fluxline_run::Report;
@@ -186,6 +186,8 @@ fn from_flags(
         sink: experiment::Sink::default(),
         graph: None,
         requirements: None,
+        health: Health::default(),
+        alarms: Vec::new(),
         link: None,
         feedback: None,
         cluster: None,

@@ -7,6 +7,7 @@ mod feedback;
 mod file_list;
 mod framing;
 mod graph;
+mod health;
 mod here;
 mod model;
 mod problem;
@@ -26,6 +27,7 @@ pub use cluster::{BUILDER, Cluster, ClusterOutput, ClusterStart, NodeTable, chec
 pub use feedback::{Feedback, Sampled};
 pub use file_list::FileList;
 pub use graph::{Builders, Link, Nodes, RING_BYTES_MIN, Readouts, THREADS};
+pub use health::{Alarm, Health, MEASURES, Severity, Subject};
 pub use here::{filter_sentence, loop_sentence};
 pub use model::*;
 pub use problem::Problem;
@@ -80,6 +82,9 @@ impl Experiment {
         {
             *program = folder.join(&*program).display().to_string();
         }
+        if let Some(program) = self.health.command.first_mut().filter(|of| of.contains('/')) {
+            *program = folder.join(&*program).display().to_string();
+        }
         let file = self.sink.kafka.as_mut().and_then(|kafka| kafka.settings_file.as_mut());
         let cluster = self.cluster.as_mut().and_then(|cluster| cluster.settings_file.as_mut());
         for file in file.into_iter().chain(cluster) {
@@ -108,6 +113,7 @@ impl Experiment {
         self.check_graph()?;
         self.check_feedback()?;
         self.check_requirements()?;
+        self.check_health()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),

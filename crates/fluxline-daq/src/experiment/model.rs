@@ -9,6 +9,7 @@ use super::cluster::{Cluster, NodeTable};
 use super::feedback::Feedback;
 use super::file_list::FileList;
 use super::graph::{Link, Nodes};
+use super::health::{Alarm, Health};
 use super::requirements::Requirements;
 use super::roce::Roce;
 use super::sink::Sink;
@@ -74,6 +75,12 @@ pub struct Experiment {
     /// The numbers that the acquisition must reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirements: Option<Requirements>,
+    /// The limits of a healthy run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub health: Health,
+    /// The experiment's own rules of a healthy run.
+    #[serde(default, rename = "alarm", skip_serializing_if = "Vec::is_empty")]
+    pub alarms: Vec<Alarm>,
     /// The readout nodes of a cluster, by name.
     #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeTable>,
@@ -404,6 +411,9 @@ impl Default for Record {
     }
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 fn unnamed() -> String {
     "run".into()
 }

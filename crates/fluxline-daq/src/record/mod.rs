@@ -17,6 +17,7 @@ mod directory;
 mod file;
 pub mod folder;
 mod folder_error;
+mod history;
 pub mod integrity;
 pub mod join;
 mod lock;
@@ -34,6 +35,9 @@ pub mod writer;
 pub use directory::{Access, Directory};
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
+pub use history::{
+    HISTORY_COLUMNS, HISTORY_FILE, History, HistoryRow, HistoryWriter, SourceRow, read_history,
+};
 pub use integrity::{Integrity, RunEnd};
 pub use join::{Join, JoinReport, JoinedReader};
 pub use lock::is_recording;
