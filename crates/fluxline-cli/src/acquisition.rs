@@ -176,6 +176,9 @@ pub fn table(report: &Report) -> String {
     for checked in &report.requirements {
         let _ = writeln!(out, "{}", checked.line());
     }
+    for alarm in &report.alarms {
+        let _ = writeln!(out, "alarm: {alarm}");
+    }
     for note in &report.notes {
         let _ = writeln!(out, "note: {note}");
     }

@@ -30,7 +30,7 @@ pub struct CtlArguments {
 /// A request to a run.
 #[derive(Debug, Subcommand)]
 pub enum CtlRequest {
-    /// Show the run's state and its counters
+    /// Show the run's state, its health and its counters; status 7: an alarm is active
     Status,
     /// Begin to record
     Start,
@@ -49,6 +49,24 @@ pub enum CtlRequest {
     Shot {
         /// The number
         number: u64,
+    },
+    /// Say that you have seen an alarm; `status` lists them
+    Acknowledge {
+        /// The alarm's name
+        alarm: String,
+    },
+    /// Let an alarm not count for a time
+    Shelve {
+        /// The alarm's name
+        alarm: String,
+        /// Minutes, at most 1440
+        #[arg(long, default_value_t = 30)]
+        minutes: u64,
+    },
+    /// Let a shelved alarm count again
+    Unshelve {
+        /// The alarm's name
+        alarm: String,
     },
     /// End a cluster's run that cannot be built to its end, and all its nodes
     Abandon {

@@ -12,7 +12,7 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use fluxline_run::Command;
+use fluxline_run::{Command, Health, Refused};
 use serde_json::{Value, json};
 
 use crate::answer::{Problem, blocking, json_text};
@@ -156,7 +156,8 @@ async fn log_in(
     Ok(([(SET_COOKIE, cookie)], json_text(text)).into_response())
 }
 
-/// Run control: `{"command": "pause"}`, `{"remark": "text"}` or `{"shot": 4711}`.
+/// Run control: `{"command": "pause"}`, `{"remark": "text"}`, `{"shot": 4711}`, and what
+/// [`to_alarm`] takes.
 async fn command(
     State(site): State<Site>,
     headers: HeaderMap,
@@ -166,6 +167,10 @@ async fn command(
     let wanted: Value = serde_json::from_slice(&body).unwrap_or_default();
     let control = site.hub.watcher().control();
     let now = fluxline::clock::now();
+    if to_alarm(site.hub.watcher().health(), &wanted)? {
+        site.hub.refresh();
+        return Ok(json_text(json!({ "state": control.state().name() }).to_string()));
+    }
     if let Some(shot) = wanted["shot"].as_u64() {
         control.set_shot(shot);
     } else if let Some(text) = wanted["remark"].as_str() {
@@ -180,7 +185,23 @@ async fn command(
 }
 
 const WANTED: &str = "the request must be {\"command\": \"start\"} (or pause, resume, stop), \
-                      {\"remark\": \"text\"} or {\"shot\": 4711}.";
+                      {\"remark\": \"text\"}, {\"shot\": 4711}, {\"acknowledge\": \"ALARM\"}, \
+                      {\"shelve\": \"ALARM\", \"minutes\": 30} or {\"unshelve\": \"ALARM\"}.";
+
+/// Carries out a request that is about an alarm; false: it is about none.
+fn to_alarm(health: &Health, wanted: &Value) -> Result<bool, Refused> {
+    let now = fluxline::clock::now();
+    if let Some(name) = wanted["acknowledge"].as_str() {
+        health.acknowledge(name, now)?;
+    } else if let Some(name) = wanted["shelve"].as_str() {
+        health.shelve(name, wanted["minutes"].as_u64().unwrap_or(0), now)?;
+    } else if let Some(name) = wanted["unshelve"].as_str() {
+        health.unshelve(name, now)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
 
 async fn counters(State(site): State<Site>) -> Result<Response, Problem> {
     let text = metrics::text(site.hub.watcher()).map_err(|_| {

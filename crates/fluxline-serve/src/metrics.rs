@@ -12,6 +12,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+use serde_json::Value;
 
 /// The media type of the text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -27,7 +28,8 @@ const FALLING: [&str; 2] = ["lost", "held"];
 pub fn text(watcher: &Watcher) -> Result<String, fmt::Error> {
     let live = Arc::new(watcher.live());
     let mut registry = Registry::with_prefix("fluxline");
-    registry.register_collector(Box::new(Counters { run: watcher.plan().name.clone(), live }));
+    let (run, health) = (watcher.plan().name.clone(), watcher.health().document());
+    registry.register_collector(Box::new(Counters { run, live, health }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
@@ -37,6 +39,7 @@ pub fn text(watcher: &Watcher) -> Result<String, fmt::Error> {
 struct Counters {
     run: String,
     live: Arc<Live>,
+    health: Value,
 }
 
 /// The rows of one place (`source`, `input`, ..), each with a value for every member.
@@ -69,6 +72,7 @@ impl Collector for Counters {
         ];
         places.iter().try_for_each(|place| self.encode_place(&mut encoder, place))?;
         self.encode_state(&mut encoder)?;
+        self.encode_health(&mut encoder)?;
         self.encode_gauges(&mut encoder)
     }
 }
@@ -113,6 +117,29 @@ impl Counters {
             let labels = [("run", self.run.as_str()), ("state", state.name())];
             let mut metric = metric.encode_family(&labels)?;
             metric.encode_gauge(&i64::from(state == self.live.state))?;
+        }
+        Ok(())
+    }
+
+    fn encode_health(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "1 for the health of the run (ok, warning, alarm), 0 for the others";
+        let mut metric = encoder.encode_descriptor("run_health", help, None, MetricType::Gauge)?;
+        for health in ["ok", "warning", "alarm"] {
+            let labels = [("run", self.run.as_str()), ("health", health)];
+            let mut metric = metric.encode_family(&labels)?;
+            metric.encode_gauge(&i64::from(self.health["state"] == health))?;
+        }
+        let help = "1 for an active alarm that is not shelved, 0 for a cleared or shelved one";
+        let mut metric = encoder.encode_descriptor("run_alarm", help, None, MetricType::Gauge)?;
+        for alarm in self.health["alarms"].as_array().into_iter().flatten() {
+            let text = |key: &str| alarm[key].as_str().unwrap_or_default();
+            let labels = [
+                ("run", self.run.as_str()),
+                ("alarm", text("name")),
+                ("severity", text("severity")),
+            ];
+            let counts = text("state") == "active" && alarm["shelved_until_ns"].is_null();
+            metric.encode_family(&labels)?.encode_gauge(&i64::from(counts))?;
         }
         Ok(())
     }

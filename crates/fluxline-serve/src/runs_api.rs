@@ -8,7 +8,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 
 use crate::answer::{Problem, blocking, json_text};
-use crate::query::{Pairs, choice_of, number, source_of, text, zoom_of};
+use crate::query::{Pairs, choice_of, number, points, source_of, text, zoom_of};
 use crate::runs::{Library, Wanted};
 use crate::web;
 
@@ -18,13 +18,14 @@ const EVENTS_MAX: u64 = 500;
 type Shared = State<Arc<Library>>;
 
 /// The routes of a folder of runs.
-fn table() -> [(&'static str, MethodRouter<Arc<Library>>); 7] {
+fn table() -> [(&'static str, MethodRouter<Arc<Library>>); 8] {
     [
         ("/api/session", get(session)),
         ("/api/runs", get(list)),
         ("/api/runs/{id}/state", get(state)),
         ("/api/runs/{id}/events", get(events)),
         ("/api/runs/{id}/event", get(event)),
+        ("/api/runs/{id}/history", get(history)),
         ("/api/runs/{id}/signal", get(signal)),
         ("/api/runs/{id}/trace", get(trace)),
     ]
@@ -80,6 +81,17 @@ async fn event(
         _ => Some(number(&pairs, "packet", 0)? as usize),
     };
     blocking(move || library.run(&id)?.event(event, packet)).await
+}
+
+/// A part of the curves of a run: from a tick of a second, to before another.
+async fn history(
+    State(library): Shared,
+    Path(id): Path<String>,
+    pairs: Pairs,
+) -> Result<Response, Problem> {
+    let (from, to) = (number(&pairs, "from", 0)?, number(&pairs, "to", u64::MAX)?);
+    let points = points(&pairs)?;
+    blocking(move || library.run(&id)?.history(from, to, points)).await
 }
 
 async fn signal(

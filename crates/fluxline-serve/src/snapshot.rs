@@ -110,6 +110,7 @@ impl Snapshots {
             "seconds": live.at.since(first).as_ns() as f64 * 1e-9,
             "tick": self.series[0].ticks(),
             "state": live.state.name(),
+            "health": watcher.health().document(),
             "commands": live.state.commands().iter().map(|one| one.name()).collect::<Vec<_>>(),
             "shot": control.shot(),
             "remarks": remarks.collect::<Vec<_>>(),

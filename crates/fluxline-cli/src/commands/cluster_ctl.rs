@@ -45,6 +45,13 @@ fn requested(
         CtlRequest::Abandon { run } => ClusterCommand::Abandon(*run),
         CtlRequest::Pause => ClusterCommand::Pause,
         CtlRequest::Resume => ClusterCommand::Resume,
+        CtlRequest::Acknowledge { .. }
+        | CtlRequest::Shelve { .. }
+        | CtlRequest::Unshelve { .. } => {
+            return Err(Failure::input(
+                "alarms belong to a node, not to the cluster: give the node's address by --url.",
+            ));
+        }
     }))
 }
 

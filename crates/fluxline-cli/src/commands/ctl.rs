@@ -56,7 +56,12 @@ pub fn ctl(arguments: &CtlArguments, json: bool) -> Result<(), Failure> {
     } else {
         say!("{}", text(&answer["state"]));
     }
-    Ok(())
+    match answer["health"]["state"].as_str() {
+        Some("alarm") => {
+            Err(Failure::look(format_args!("alarm: {}.", text(&answer["health"]["sentence"]))))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the body of a request; `None`: only look.
@@ -70,6 +75,11 @@ fn request(request: &CtlRequest) -> Option<Value> {
         CtlRequest::Stop => command("stop"),
         CtlRequest::Note { text } => Some(json!({ "remark": text })),
         CtlRequest::Shot { number } => Some(json!({ "shot": number })),
+        CtlRequest::Acknowledge { alarm } => Some(json!({ "acknowledge": alarm })),
+        CtlRequest::Shelve { alarm, minutes } => {
+            Some(json!({ "shelve": alarm, "minutes": minutes }))
+        }
+        CtlRequest::Unshelve { alarm } => Some(json!({ "unshelve": alarm })),
     }
 }
 
@@ -78,6 +88,7 @@ fn print_state(state: &Value) {
     let flow = &state["flow"];
     say!("run      {} ({})", text(&state["run"]), text(&state["folder"]));
     say!("state    {}", text(&state["state"]));
+    print_health(&state["health"]);
     say!("rate     {:.0} packets/s, {:.3} Gb/s", rate("packets"), rate("bits") * 1e-9);
     say!("received {} datagrams, {} in flight", flow["received"], flow["in_flight"]);
     say!("missing  {} by the packet counters", flow["lost"]);
@@ -85,6 +96,24 @@ fn print_state(state: &Value) {
     say!("events   {}, {} incomplete", events["built"], events["incomplete"]);
     for end in flow["ends"].as_array().into_iter().flatten() {
         say!("         {} {}", end["count"], text(&end["name"]));
+    }
+}
+
+fn print_health(health: &Value) {
+    say!("health   {}: {}", text(&health["state"]), text(&health["sentence"]));
+    if let Some(advice) = health["advice"].as_str().filter(|advice| !advice.is_empty()) {
+        say!("         {advice}");
+    }
+    for alarm in health["alarms"].as_array().into_iter().flatten() {
+        let seen = if alarm["acknowledged"] == true { ", acknowledged" } else { "" };
+        let shelved = if alarm["shelved_until_ns"].is_null() { "" } else { ", shelved" };
+        say!(
+            "{:8} {} ({}{seen}{shelved}): {}",
+            text(&alarm["severity"]),
+            text(&alarm["name"]),
+            text(&alarm["state"]),
+            text(&alarm["sentence"])
+        );
     }
 }
 

@@ -12,6 +12,7 @@ mod every_format;
 mod export_interrupted;
 mod format_tools;
 mod generated_files;
+mod health;
 #[cfg(not(feature = "kafka"))]
 mod kafka;
 mod killed;

@@ -38,6 +38,7 @@ SOURCE_COLUMNS = ("packets", "bytes", "rate", "lost", "restarts", "reordered", "
 SOURCE_TEXTS = ("label", "state")
 SOURCE_UNITS = {"rate": "packets/s", "bytes": "byte", "silent_ms": "ms"}
 COMMANDS = ("start", "pause", "resume", "stop")
+SEVERITY_OF_HEALTH = {"warning": MINOR, "alarm": MAJOR}
 SEVERITY_OF_STATE = {"dead": MAJOR, "idle": MINOR}
 
 
@@ -60,6 +61,7 @@ class SourceKey(NamedTuple):
 def readings(snapshot: dict[str, Any]) -> Iterator[tuple[str, Reading]]:
     """Yields the variables of a snapshot, except those of sources."""
     yield "STATE", Reading(str(snapshot.get("state", "")))
+    yield from _health(snapshot.get("health") or {})
     yield "RUN", Reading(str(snapshot.get("run", "")))
     yield "FOLDER", Reading(str(snapshot.get("folder", "")))
     yield "SHOT", Reading(int(snapshot.get("shot") or 0))
@@ -86,6 +88,16 @@ def readings(snapshot: dict[str, Any]) -> Iterator[tuple[str, Reading]]:
         yield f"FLOW:{_pv_name(name)}", Reading(int(flow.get(name) or 0))
     for end in flow.get("ends", ()):
         yield f"FLOW:END:{_pv_name(end['name'])}", Reading(int(end["count"]), end.get("unit", ""))
+
+
+def _health(health: dict[str, Any]) -> Iterator[tuple[str, Reading]]:
+    """Yields the verdict on the run, with the severity that EPICS has for it."""
+    state, sentence = str(health.get("state", "")), str(health.get("sentence", ""))
+    severity = SEVERITY_OF_HEALTH.get(state, NO_ALARM)
+    message = sentence if severity else ""
+    yield "HEALTH", Reading(state, "", severity, message)
+    yield "HEALTH:SENTENCE", Reading(sentence, "", severity, message)
+    yield "HEALTH:ADVICE", Reading(str(health.get("advice", "")))
 
 
 def _numbers(values: dict[str, Any] | None) -> Iterator[tuple[str, float]]:

@@ -56,6 +56,36 @@ class Run:
         return texts
 
     @property
+    def alarms(self) -> list[dict[str, Any]]:
+        """The changes of the run's alarms, in the order of time; a torn last line is left out."""
+        try:
+            with open(os.path.join(self.path, "alarms.jsonl"), encoding="utf-8") as file:
+                lines = file.readlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def history(self) -> Any:
+        """Return the counts of the run over time as a pyarrow table, one row a second.
+
+        Counts are totals since the start. Of a run that was killed, the last 10 s are missing.
+        """
+        import pyarrow as pa  # noqa: PLC0415 (the package works without it)
+
+        path = os.path.join(self.path, "history.arrows")
+        if not os.path.isfile(path):
+            raise InputError(f"{path} does not exist; the run is in virtual time, or an older "
+                             "version recorded it")
+        batches = []
+        with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:
+            try:
+                for batch in stream:
+                    batches.append(batch)  # noqa: PERF402 (those before a torn end stay)
+            except (pa.ArrowInvalid, OSError):
+                pass  # the program was killed
+            return pa.Table.from_batches(batches, stream.schema)
+
+    @property
     def tables(self) -> list[str]:
         """The names of the tables: events, packets, and those of the packet types."""
         return self._reader.tables

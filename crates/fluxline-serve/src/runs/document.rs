@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fluxline_daq::ledger::Ledger;
 use fluxline_daq::record::{RunEnd, RunFolder};
+use fluxline_run::{RaisedAlarm, read_alarms};
 use serde_json::{Value, json};
 
 use super::described::Descriptions;
@@ -93,6 +94,7 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
         "shot": run["control"]["shot"],
         "sentence": run["sentence"],
         "remarks": remarks,
+        "health": health(folder),
         "notes": run["notes"].as_array().cloned().unwrap_or_default(),
         "faults": read.faults,
         "page": if read.end == RunEnd::Running { page(folder) } else { None },
@@ -111,6 +113,16 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
         "recorded_bytes": read.report.bytes,
         "sources": sources(folder, ledger.as_ref(), index),
     })
+}
+
+/// Returns the alarms that a run had, each with its times.
+fn health(folder: &RunFolder) -> Value {
+    let changes = match read_alarms(folder) {
+        Ok(changes) => changes,
+        Err(error) => return json!({ "alarms": [], "fault": error.to_string() }),
+    };
+    let alarms = RaisedAlarm::of(&changes);
+    json!({ "alarms": alarms.iter().map(RaisedAlarm::document).collect::<Vec<_>>() })
 }
 
 /// Returns the sources: from the ledger, or from the files of a run without one.

@@ -3,6 +3,7 @@
 //! A [`Library`] is a folder of runs. It reads a run while somebody looks at it, and keeps an index
 //! of the runs that were looked at last. It changes nothing in a run folder.
 
+mod curves;
 mod described;
 mod document;
 mod events;
@@ -165,6 +166,11 @@ impl Run {
         let folder = self.folder()?;
         let state = self.index.ask();
         Ok(document::state(&folder, &self.id, &state))
+    }
+
+    /// Returns a part of the curves of the run, of the same shape as those of a live one.
+    pub fn history(&self, from: u64, to: u64, points: usize) -> Result<Value, NotThere> {
+        curves::part(&self.folder()?, from, to, points)
     }
 
     /// Lists events.
