@@ -26,7 +26,7 @@ use crate::feedback::{LoopPlan, MakeDecide};
 use crate::filter::{Expression, Filter, FilterStage, RunSource};
 use crate::graph::world::{self, World};
 use crate::graph::{self, Between, Graph};
-use crate::health::{Health, Keeper};
+use crate::health::Keeper;
 use crate::host;
 use crate::limits;
 use crate::live::{WatchedInput, Watcher};
@@ -118,6 +118,28 @@ pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
     start_with(experiment, Options::default())
 }
 
+/// Returns the filters of a run: the experiment's expressions, and the caller's.
+fn filter_of(
+    experiment: &Experiment,
+    loaded: &[LoadedFormat],
+    own: Option<Box<dyn Filter>>,
+) -> Result<FilterStage, Error> {
+    let mark = Expression::mark_of(experiment, loaded)?;
+    Ok(FilterStage::of(Expression::of(experiment, loaded)?, own).with_mark(mark))
+}
+
+fn builder_of(
+    experiment: &Experiment,
+    loaded: &[LoadedFormat],
+    is_virtual: bool,
+) -> Result<BuilderConfig, Error> {
+    let mut builder = config::builder_config(experiment, loaded)?;
+    if is_virtual {
+        builder.settling = BuilderConfig::default().settling; // files are sent by sensors, too
+    }
+    Ok(builder)
+}
+
 /// Loads the packet description of each source.
 fn load_formats(experiment: &Experiment) -> Result<Vec<LoadedFormat>, Error> {
     let load = |source: &Source| formats::load(&source.format, &source.parameters);
@@ -136,12 +158,8 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;
     let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
     check_feeders(&feeders, options.feeds)?;
-    let expression = Expression::of(&experiment, &loaded)?;
-    let mark = Expression::mark_of(&experiment, &loaded)?;
-    let mut builder = config::builder_config(&experiment, &loaded)?;
-    if is_virtual {
-        builder.settling = BuilderConfig::default().settling; // files are sent by sensors, too
-    }
+    let filter = filter_of(&experiment, &loaded, options.filter)?;
+    let builder = builder_of(&experiment, &loaded, is_virtual)?;
     let sink = sink::open(&mut experiment, options.open_sink)?;
     let (recorder, end) = match experiment.record.enabled {
         true => {
@@ -166,7 +184,6 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let watched = Arc::new(watched_inputs(&experiment, &loaded));
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
-    let filter = FilterStage::of(expression, options.filter).with_mark(mark);
     let (subscribers, sink) = (Subscribers::default(), SinkStage::new(sink));
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
     let folder = plan.folder.clone();
@@ -178,13 +195,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     )?;
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
-    let watcher = Watcher {
-        plan: plan.clone(),
-        monitor: monitor.clone(),
-        control: control.clone(),
-        health: Health::default(),
-        inputs: watched,
-    };
+    let watcher = Watcher::new(&plan, &monitor, &control, watched);
     let (run_folder, is_part) = (end.as_ref().map(|end| &end.folder), options.node.is_some());
     let keeper =
         (!is_virtual).then(|| Keeper::start(watcher.clone(), &experiment, run_folder, is_part));

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod acquisition;
+mod alarms;
 mod built;
 mod config;
 mod control;
@@ -61,14 +62,14 @@ use std::path::Path;
 use fluxline_daq::experiment::Experiment;
 
 pub use acquisition::{Acquisition, Options, start, start_with};
+pub use alarms::{
+    ALARMS_FILE, AlarmChange, AlarmState, Health, RaisedAlarm, read_alarms, word as health_word,
+};
 pub use config::{builder_config, check_memory, source_lines};
 pub use control::{Change, Command, Control, Refused, Remark, RunState};
 pub use error::Error;
 pub use events::{ClosedBatch, Received, Subscription};
 pub use filter::{Decision, Filter, RunSource};
-pub use health::{
-    ALARMS_FILE, AlarmChange, AlarmState, Health, RaisedAlarm, read_alarms, word as health_word,
-};
 pub use inputs::{EndedInputs, InputCounts, Inputs, start_inputs, try_links};
 pub use live::{Live, WatchedInput, Watcher};
 pub use monitor::{Monitor, Stats};

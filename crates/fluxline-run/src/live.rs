@@ -14,8 +14,8 @@ use fluxline_core::Moment;
 use fluxline_daq::ledger::Ledger;
 use fluxline_packet::Description;
 
+use crate::alarms::Health;
 use crate::control::{Control, RunState};
-use crate::health::Health;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::Plan;
 use crate::sample::{DelayCount, Delays, Newest};
@@ -75,6 +75,17 @@ pub struct WatchedInput {
 }
 
 impl Watcher {
+    /// Makes the watcher of an acquisition.
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        monitor: &Monitor,
+        control: &Control,
+        inputs: Arc<Vec<WatchedInput>>,
+    ) -> Watcher {
+        let (plan, monitor, control) = (plan.clone(), monitor.clone(), control.clone());
+        Watcher { plan, monitor, control, health: Health::default(), inputs }
+    }
+
     /// Returns the newest state, at most about 0.2 s old once somebody has asked before.
     ///
     /// Cost: copies of the counters of all sources. The readout publishes them for two seconds

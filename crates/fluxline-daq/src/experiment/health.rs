@@ -6,7 +6,7 @@ use super::Experiment;
 use super::problem::Problem;
 use crate::ledger::{Ledger, OUTCOMES, SinkCounters};
 
-/// Values of [`Alarm::value`] that are no counters of the ledger.
+/// Values of [`Alarm::value`] beside the counters of the ledger.
 pub const MEASURES: [&str; 10] = [
     "packets",
     "bytes",
@@ -87,7 +87,7 @@ pub struct Alarm {
     /// Its importance.
     #[serde(default)]
     pub severity: Severity,
-    /// What to do.
+    /// Advice for the person who sees it.
     #[serde(default)]
     pub advice: String,
 }
@@ -101,7 +101,7 @@ impl Alarm {
     }
 }
 
-/// What an [`Alarm`] looks at.
+/// The value that an [`Alarm`] looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject<'a> {
     /// The counter or measure.

@@ -1,7 +1,7 @@
 //! `history.arrows` of a run folder: the counts of the run over time, one row a second.
 //!
-//! Counts are totals since the start, so that a reader takes rates over any time, and a row that is
-//! missing is no error. The file is an Arrow IPC stream: every Arrow library reads it. A batch of
+//! Counts are totals since the start, so that a reader takes rates over any time, and a missing row
+//! is allowed. The file is an Arrow IPC stream: every Arrow library reads it. A batch of
 //! [`BATCH_ROWS`] rows is written at a time, so a run that is killed lacks its last seconds.
 
 use std::fs::File;
@@ -225,8 +225,8 @@ impl History {
 
 /// Reads the history of a run; the rows before a fault or a torn end are there.
 ///
-/// Cost: the whole file, at most [`FILE_BYTES_MAX`] of it. Errors: there is no such file, or it is
-/// none of ours.
+/// Cost: the whole file, at most [`FILE_BYTES_MAX`] of it. Errors: the file does not exist or
+/// cannot be read.
 pub fn read_history(folder: &Directory) -> Result<History, FolderError> {
     use std::io::Read;
     let file = folder.file(Path::new(HISTORY_FILE), Access::Read)?;

@@ -12,12 +12,10 @@ use fluxline_daq::record::{
 };
 use serde_json::{Value, json};
 
-use super::log::AlarmLog;
 use super::notify::Notifier;
 use super::rules::{self, Rules};
 use super::sample::{Sample, Window, dropped_rows};
-use super::table::{AlarmChange, Change};
-use super::{Health, word};
+use crate::alarms::{AlarmChange, AlarmLog, AlarmState, Health, word};
 use crate::control::RunState;
 use crate::live::Watcher;
 
@@ -33,7 +31,7 @@ pub(crate) struct Keeper {
     thread: JoinHandle<Kept>,
 }
 
-/// What a run's keeper saw.
+/// The alarms that a run's keeper saw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     /// The first sentences of raised alarms, warnings left out.
@@ -51,10 +49,12 @@ impl Kept {
     fn add(&mut self, change: &AlarmChange) {
         use fluxline_daq::experiment::Severity;
         match (change.change, change.severity) {
-            (Change::Raised | Change::Worse, Severity::Alarm) if self.alarms.len() < 100 => {
+            (AlarmState::Raised | AlarmState::Worse, Severity::Alarm)
+                if self.alarms.len() < 100 =>
+            {
                 self.alarms.push(change.sentence.clone());
             }
-            (Change::Raised, Severity::Warning) => self.warnings += 1,
+            (AlarmState::Raised, Severity::Warning) => self.warnings += 1,
             _ => {}
         }
     }

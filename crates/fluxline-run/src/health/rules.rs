@@ -1,6 +1,6 @@
 //! The rules of health: what they find in the samples of the last seconds.
 //!
-//! One cause gives one finding. While a source is silent, the events that lack it are told in the
+//! One cause gives one finding. While a source is silent, the events that lack it are in the
 //! source's sentence, and losses before this host explain the events that lack the lost packets.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use fluxline_daq::experiment::{
 use fluxline_daq::ledger::Outcome;
 
 use super::sample::{Sample, SourceSample, Window, dropped_rows};
+use crate::alarms::Finding;
 use crate::control::RunState;
 
 /// The time over which shares and rates are taken.
@@ -33,36 +34,6 @@ const CLOSING: Span = Span::from_ms(1_500);
 const SILENT_PERIODS: u64 = 20;
 /// Most sources that are named alone; more are one finding.
 const NAMED_MAX: usize = 8;
-
-/// Something that is not normal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The rule.
-    pub rule: String,
-    /// The source, counter or place that it is about; empty: the run.
-    pub about: String,
-    /// Its importance.
-    pub severity: Severity,
-    /// One clause on what is not normal.
-    pub sentence: String,
-    /// What to do.
-    pub advice: String,
-}
-
-impl Finding {
-    /// Returns the name of its alarm.
-    pub fn name(&self) -> String {
-        match self.about.is_empty() {
-            true => self.rule.clone(),
-            false => format!("{}/{}", self.rule, self.about),
-        }
-    }
-
-    fn of(rule: &str, about: &str, severity: Severity, sentence: String, advice: &str) -> Finding {
-        let (rule, about, advice) = (rule.to_owned(), about.to_owned(), advice.to_owned());
-        Finding { rule, about, severity, sentence, advice }
-    }
-}
 
 /// The rules of a run, and since when those of the experiment hold.
 #[derive(Debug)]
@@ -151,7 +122,7 @@ impl Rules {
                 let words = if required { "required source" } else { "source" };
                 let sentence =
                     format!("{words} {} has been silent for {for_s}{lacking}", source.label);
-                Finding::of(
+                Finding::new(
                     "source-silent",
                     &source.label,
                     severe(required),
@@ -164,7 +135,7 @@ impl Rules {
         grouped(found, live.len(), &lacking)
     }
 
-    /// Finds that nothing comes any more, or has come at all.
+    /// Finds that nothing comes any more, or has come since the start.
     fn all_silent(&self, window: &Window, now: &Sample, live: &[&SourceSample]) -> Vec<Finding> {
         let last = live.iter().map(|source| Moment::from_ns(source.last_ns)).max();
         let since = last.unwrap_or_else(|| window.began());
@@ -179,7 +150,7 @@ impl Rules {
             None => format!("nothing has been received for {for_s}"),
         };
         let required = self.require != Expectation::Joined;
-        vec![Finding::of("source-silent", "", severe(required), sentence, CHECK_ALL)]
+        vec![Finding::new("source-silent", "", severe(required), sentence, CHECK_ALL)]
     }
 
     /// Finds required sources that have not sent since the start.
@@ -195,13 +166,13 @@ impl Rules {
                 .filter(|label| now.sources.iter().all(|source| source.label != **label))
                 .map(|label| {
                     let sentence = format!("required source {label} has sent nothing for {for_s}");
-                    Finding::of("source-silent", label, Severity::Alarm, sentence, CHECK_SOURCE)
+                    Finding::new("source-silent", label, Severity::Alarm, sentence, CHECK_SOURCE)
                 })
                 .collect(),
             Expectation::Count(count) if now.sources.len() < *count as usize => {
                 let came = live.len();
                 let sentence = format!("{came} of {count} required sources have sent for {for_s}");
-                vec![Finding::of("sources-missing", "", Severity::Alarm, sentence, CHECK_SOURCE)]
+                vec![Finding::new("sources-missing", "", Severity::Alarm, sentence, CHECK_SOURCE)]
             }
             _ => Vec::new(),
         }
@@ -232,7 +203,7 @@ impl Rules {
             return None;
         }
         let sentence = format!("{} lack a packet", recent.events_words(percent));
-        Some(Finding::of("incomplete", "", severity, sentence, CHECK_EVENTS))
+        Some(Finding::new("incomplete", "", severity, sentence, CHECK_EVENTS))
     }
 
     fn lost(&self, recent: &Recent<'_>) -> Option<Finding> {
@@ -245,7 +216,7 @@ impl Rules {
             recent.seconds(),
             packets + lost
         );
-        Some(Finding::of("loss", "", severity, sentence, "`fluxline doctor` looks for the place"))
+        Some(Finding::new("loss", "", severity, sentence, "`fluxline doctor` looks for the place"))
     }
 
     /// Finds that events close and nothing reaches the disk.
@@ -258,7 +229,7 @@ impl Rules {
         let since = recent.seconds();
         let sentence = format!("nothing was written for {since} s, while {events} events closed");
         let advice = "look at the disk of the run folder: does it answer?";
-        Some(Finding::of("recorder-stalled", "", Severity::Alarm, sentence, advice))
+        Some(Finding::new("recorder-stalled", "", Severity::Alarm, sentence, advice))
     }
 
     fn disk(&self, window: &Window, now: &Sample) -> Option<Finding> {
@@ -277,7 +248,7 @@ impl Rules {
         };
         let sentence = format!("the disk is full in {minutes:.0} min at the present rate");
         let advice = "free space, or stop and go on in a folder of another disk";
-        Some(Finding::of("disk", "", severity, sentence, advice))
+        Some(Finding::new("disk", "", severity, sentence, advice))
     }
 
     fn ring(&self, window: &Window) -> Option<Finding> {
@@ -286,7 +257,7 @@ impl Rules {
         let severity = above(least as f64, self.limits.ring_percent)?;
         let sentence = format!("the fullest ring of an input is {least} % full");
         let advice = "raise `ring-slots` of the source, or give the readout a core of its own";
-        Some(Finding::of("ring", "", severity, sentence, advice))
+        Some(Finding::new("ring", "", severity, sentence, advice))
     }
 
     fn clock(&self, now: &Sample) -> Option<Finding> {
@@ -297,7 +268,7 @@ impl Rules {
             None => "this host's clock is not kept in time".to_owned(),
         };
         let advice = "start chrony or ptp4l; packets carry this clock's time";
-        Some(Finding::of("clock", "", Severity::Warning, sentence, advice))
+        Some(Finding::new("clock", "", Severity::Warning, sentence, advice))
     }
 
     /// Finds values beyond the limits of the experiment's own rules.
@@ -330,7 +301,7 @@ impl Rules {
                     digits(limit)
                 );
                 let (name, advice) = (&alarm.name, &alarm.advice);
-                found.push(Finding::of("own", name, alarm.severity, sentence, advice));
+                found.push(Finding::new("own", name, alarm.severity, sentence, advice));
             }
         }
         found
@@ -346,7 +317,8 @@ fn readout_stalled(now: &Sample, at: Moment) -> Option<Finding> {
     let quiet = at.since(now.at);
     let sentence = format!("the readout has not answered for {}", seconds(quiet));
     let advice = "look at the load of this host, and at the disk of the run folder";
-    (quiet > STALLED).then(|| Finding::of("readout-stalled", "", Severity::Alarm, sentence, advice))
+    (quiet > STALLED)
+        .then(|| Finding::new("readout-stalled", "", Severity::Alarm, sentence, advice))
 }
 
 /// Finds received data that is not in the files.
@@ -367,7 +339,7 @@ fn dropped(recent: &Recent<'_>) -> Vec<Finding> {
                 recent.seconds(),
                 outcome.row.words
             );
-            Finding::of("dropped", outcome.row.name(), severity, sentence, outcome.remedy())
+            Finding::new("dropped", outcome.row.name(), severity, sentence, outcome.remedy())
         })
         .collect()
 }
@@ -384,7 +356,7 @@ fn grouped(found: Vec<Finding>, sources: usize, lacking: &str) -> Vec<Finding> {
         found.len(),
         named.join(", ")
     );
-    vec![Finding::of("source-silent", "many", severity, sentence, CHECK_ALL)]
+    vec![Finding::new("source-silent", "many", severity, sentence, CHECK_ALL)]
 }
 
 /// The newest sample and that of ten seconds before.

@@ -55,7 +55,7 @@ pub struct Sample {
 pub struct SourceSample {
     /// Its label in reports.
     pub label: String,
-    /// Its packets arrive at the time of this host's clock: it is no file.
+    /// Its packets arrive at the time of this host's clock: it does not read a file.
     pub is_live: bool,
     /// Number of its valid packets.
     pub packets: u64,

@@ -3,9 +3,9 @@
 use fluxline_core::Moment;
 use fluxline_daq::experiment::{Experiment, Severity};
 
-use super::rules::{self, Finding, Rules};
+use super::rules::{self, Rules};
 use super::sample::{Sample, SourceSample, Window};
-use super::table::{Change, Table};
+use crate::alarms::{AlarmState as Change, Finding, Table};
 use crate::control::RunState;
 
 const SECOND: u64 = 1_000_000_000;
@@ -161,7 +161,7 @@ fn disk_ring_and_recorder_have_their_limits() {
     let mut run = Run::new("", 1);
     let slow = |now: &mut Sample| {
         now.recorded_bytes += 1 << 20;
-        now.free_bytes = Some(20 * 60 << 20);
+        now.free_bytes = Some((20 * 60) << 20);
     };
     (0..12).for_each(|_| run.second(&[0], slow));
     assert!(run.said().1.contains("the disk is full in 20 min"), "{:?}", run.said());

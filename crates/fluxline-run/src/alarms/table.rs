@@ -15,7 +15,7 @@ use fluxline_daq::experiment::Severity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::rules::Finding;
+use super::finding::Finding;
 use crate::control::Refused;
 
 /// The time for which a finding must be gone, so that an alarm does not chatter.
@@ -25,7 +25,7 @@ const ALARMS_MAX: usize = 500;
 /// The longest time for which an alarm can be shelved \[min\].
 const SHELVED_MAX: u64 = 24 * 60;
 
-/// What happened to an alarm.
+/// A step in the life of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -50,15 +50,15 @@ pub enum Change {
 pub struct AlarmChange {
     /// Its time \[ns since 1970\].
     pub at_ns: u64,
-    /// What happened.
+    /// The step in its life.
     pub change: Change,
     /// The alarm's name.
     pub name: String,
     /// Its importance.
     pub severity: Severity,
-    /// What is not normal.
+    /// The state that is not normal, in a clause.
     pub sentence: String,
-    /// What to do.
+    /// Advice for the person who sees it.
     pub advice: String,
 }
 
@@ -99,7 +99,7 @@ impl Alarm {
 #[derive(Debug, Default)]
 pub struct Table {
     alarms: BTreeMap<String, Alarm>,
-    /// What a run without an alarm says.
+    /// The sentence of a run without an alarm.
     normal: String,
     /// The time of the last change of the state.
     since: Moment,
@@ -196,7 +196,7 @@ impl Table {
     /// Lets an alarm not count for some minutes.
     ///
     /// # Errors
-    /// There is no such alarm, or the time is none.
+    /// The run has not got this alarm, or the time is out of range.
     pub fn shelve(&mut self, name: &str, minutes: u64, now: Moment) -> Result<(), Refused> {
         if !(1..=SHELVED_MAX).contains(&minutes) {
             let text = format!("an alarm can be shelved for 1 to {SHELVED_MAX} minutes.");

@@ -16,7 +16,7 @@ const LINES_MAX: u64 = 100_000;
 
 /// The open file; made by the first change.
 #[derive(Debug)]
-pub(super) struct AlarmLog {
+pub struct AlarmLog {
     folder: RunFolder,
     file: Option<File>,
     lines: u64,
@@ -117,7 +117,7 @@ impl RaisedAlarm {
 /// without alarms has no file, and no changes.
 ///
 /// # Errors
-/// [`FolderError`]: the file cannot be read, or a line is none of ours.
+/// [`FolderError`]: the file cannot be read, or a line is not a change of an alarm.
 pub fn read_alarms(folder: &RunFolder) -> Result<Vec<AlarmChange>, FolderError> {
     let bytes = match folder.directory().read(Path::new(ALARMS_FILE)) {
         Ok(bytes) => bytes,
