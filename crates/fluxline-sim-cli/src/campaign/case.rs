@@ -156,15 +156,20 @@ impl Case {
         case
     }
 
-    /// Draws the deaths of nodes.
+    /// Draws deaths of nodes and cut cables; half of these are mended.
     fn draw_faults(&self, draw: &mut Draw) -> String {
         let sending_ms = self.late_ms + self.packets * 1_000 / self.rate.max(1);
         let span_ms = sending_ms * 3 / 2 + 10;
-        let deaths = one_of(draw, &[0, 0, 1, 1, 1, 2]);
+        let count = one_of(draw, &[0, 0, 1, 1, 1, 2]);
         let mut faults = Vec::new();
-        for _ in 0..deaths {
-            let (node, at) = (self.draw_node(draw), BEGIN_MS + draw.below(span_ms));
-            faults.push(format!("host:{node}@{at}ms"));
+        for _ in 0..count {
+            let (node, at) = (self.draw_node(draw), draw.below(BEGIN_MS + span_ms));
+            let (is_cut, is_mended) = (draw.chance(0.25), draw.chance(0.5));
+            let after = one_of(draw, &[1, 10, 50, 200]);
+            faults.push(format!("{}:{node}@{at}ms", if is_cut { "cable" } else { "host" }));
+            if is_cut && is_mended {
+                faults.push(format!("repair:{node}@{}ms", at + after));
+            }
         }
         faults.join(",")
     }

@@ -10,7 +10,7 @@ use fluxline_daq::experiment::Build;
 use fluxline_daq::ledger::Ledger;
 use fluxline_run::Verdict;
 
-use super::case::Case;
+use super::case::{Case, NodeFault};
 use super::disk::DiskFault;
 use super::found::FoundEvent;
 use super::trial::{Broken, Trial};
@@ -44,16 +44,16 @@ impl Harm {
             sources.extend(of.map(|source| experiment.sources[source].name.clone()));
         }
         let has_builder = nodes.iter().any(|node| node.starts_with("builder"));
-        // A cut cable breaks a whole ring, and wrong bits may cost a connection.
-        let has_cut = faults.iter().any(|fault| fault.kind != "host");
+        // A cut cable breaks a whole ring or grid, and wrong bits may cost a connection. Behind a
+        // switch, a sensor without a cable parts from its readout alone.
+        let is_switched = !["sci", "atoll"].iter().any(|of| case.network.starts_with(of));
+        let is_of_sensor = |fault: &NodeFault| fault.node.starts_with("sensor");
+        let parts_others = |fault: &NodeFault| !(is_switched && is_of_sensor(fault));
+        let has_cut = faults.iter().any(|of| of.kind != "host" && parts_others(of));
         let may_part = has_cut || case.bits > 1e-8 || case.network.contains("fault=");
         Harm { sources, nodes, has_builder, may_part }
     }
 
-    /// Returns true when packets of a living source may be in no file.
-    fn may_lose(&self) -> bool {
-        self.has_builder || self.may_part
-    }
 }
 
 /// Everything that is known about a run.
@@ -252,8 +252,13 @@ impl Known<'_> {
 }
 
 fn complete_is_complete(known: &Known<'_>) -> Result<(), String> {
-    // A builder that dies ends its open events, and calls them complete (docs/campaigns.md).
-    if !has_global_keys(known) || known.harm.may_lose() || !known.case.disk.is_empty() {
+    let harm = &known.harm;
+    if !has_global_keys(known) || harm.may_part || !known.case.disk.is_empty() {
+        return Ok(());
+    }
+    // Events that close before a source begins are complete without it: its late fragments follow,
+    // where the builder lives.
+    if harm.has_builder && known.case.late_ms > 0 {
         return Ok(());
     }
     for event in known.events.iter().filter(|event| event.status == EventStatus::Complete) {
@@ -268,10 +273,16 @@ fn complete_is_complete(known: &Known<'_>) -> Result<(), String> {
 fn incomplete_is_incomplete(known: &Known<'_>) -> Result<(), String> {
     let harm = &known.harm;
     let knows = known.truth.iter().all(|of| of.dropped.is_some());
-    if !has_global_keys(known) || !knows || harm.may_lose() || !harm.sources.is_empty() {
+    if !has_global_keys(known) || !knows || harm.may_part || !harm.sources.is_empty() {
         return Ok(());
     }
-    for event in known.events.iter().filter(|event| event.status != EventStatus::Complete) {
+    // A builder that dies does not know which of its open events have all packets.
+    let is_judged = |event: &&FoundEvent| match event.status {
+        EventStatus::Complete => false,
+        EventStatus::Stopped => !harm.has_builder,
+        EventStatus::Incomplete | EventStatus::Late => true,
+    };
+    for event in known.events.iter().filter(is_judged) {
         let (key, says, status) = (event.key, &event.missing, event.status.as_str());
         if known.lacks(event).is_none() {
             return Err(format!("event {key:?} is {status} ({says}), and has all packets"));

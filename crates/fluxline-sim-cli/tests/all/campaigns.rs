@@ -53,6 +53,27 @@ fn a_law_breaks_under_faults_that_a_seed_drew() {
     try_seeds(&example(), test_seed!(1), test_count!(200));
 }
 
+/// Runs one case, which must break no law.
+fn try_case(case: &str) {
+    let output = campaign(&example(), &["--case", case], 0);
+    assert!(output.status.success(), "{:#}", document(&output));
+}
+
+#[test]
+fn a_builder_that_dies_calls_events_complete_whose_packets_were_on_the_way() {
+    try_case("faults=host:builder-0@26ms network=atoll packets=72 seed=8 sources=2");
+}
+
+#[test]
+fn packets_of_a_board_whose_cable_was_cut_are_in_no_count() {
+    try_case("faults=cable:sensor-0@82ms network=infiniband packets=141 rate=2000 seed=3");
+}
+
+#[test]
+fn a_readout_that_waits_for_a_dead_builder_counts_as_dead_at_the_others() {
+    try_case("builders=2 faults=host:builder-0@0ms network=qsnet packets=1 seed=19");
+}
+
 #[test]
 fn a_packet_of_a_capture_is_in_no_place_or_in_two_after_a_fault() {
     let at = folder();
