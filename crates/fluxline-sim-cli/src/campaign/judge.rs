@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use fluxline_daq::event::EventStatus;
 use fluxline_daq::experiment::Build;
 use fluxline_daq::ledger::Ledger;
+use fluxline_daq::record::ReadReport;
 use fluxline_run::Verdict;
 
 use super::case::{Case, NodeFault};
@@ -26,6 +27,8 @@ pub struct Harm {
     pub has_builder: bool,
     /// A network may give up a node that lives.
     pub may_part: bool,
+    /// Packets may end before their readout, which does not know of them.
+    pub is_unheard: bool,
 }
 
 impl Harm {
@@ -51,7 +54,10 @@ impl Harm {
         let parts_others = |fault: &NodeFault| !(is_switched && is_of_sensor(fault));
         let has_cut = faults.iter().any(|of| of.kind != "host" && parts_others(of));
         let may_part = has_cut || case.bits > 1e-8 || case.network.contains("fault=");
-        Harm { sources, nodes, has_builder, may_part }
+        let cuts_readout =
+            faults.iter().any(|of| of.kind != "host" && of.node.starts_with("readout"));
+        let is_unheard = faults.iter().any(is_of_sensor) || cuts_readout || case.bits > 1e-8;
+        Harm { sources, nodes, has_builder, may_part, is_unheard }
     }
 
 }
@@ -62,6 +68,8 @@ pub struct Known<'a> {
     pub trial: &'a Trial,
     pub truth: &'a [SourceTruth],
     pub events: &'a [FoundEvent],
+    /// The findings of the reader of the files.
+    pub read: &'a ReadReport,
     pub harm: Harm,
 }
 
@@ -70,8 +78,10 @@ type Check = fn(&Known<'_>) -> Result<(), String>;
 
 /// Returns the first law that a run broke.
 pub fn judge(known: &Known<'_>) -> Option<Broken> {
-    let laws: [(&'static str, Check); 9] = [
+    let laws: [(&'static str, Check); 11] = [
         ("the ledger closes", ledger_closes),
+        ("files have no torn batch", nothing_torn),
+        ("memory is within its limit", memory_is_bounded),
         ("no packet is in the files twice", nothing_twice),
         ("each packet in the files was sent", nothing_invented),
         ("the files have what the ledger says", files_have_the_recorded),
@@ -130,6 +140,26 @@ fn ledger_closes(known: &Known<'_>) -> Result<(), String> {
     match known.ledger().check().into_iter().find(|law| !law.holds()) {
         Some(law) => Err(format!("{}: {} = {}", law.name, law.left, law.right)),
         None => Ok(()),
+    }
+}
+
+/// The disk fails at a write, not at a cut: what the program wrote in part, it can take back.
+fn nothing_torn(known: &Known<'_>) -> Result<(), String> {
+    let ReadReport { tails, damages, unreadable, .. } = known.read;
+    match (tails.first(), damages.first(), unreadable.first()) {
+        (Some(tail), ..) => Err(format!("{} bytes behind the last batch", tail.torn_bytes)),
+        (_, Some(damage), _) => Err(format!("byte {}: {}", damage.start, damage.reason)),
+        (.., Some(file)) => Err(file.reason.clone()),
+        _ => Ok(()),
+    }
+}
+
+fn memory_is_bounded(known: &Known<'_>) -> Result<(), String> {
+    let most = known.ledger().builder.bytes_open_most;
+    let limit = known.trial.experiment.events.bytes_max;
+    match most > limit {
+        true => Err(format!("open events took {most} bytes of {limit}")),
+        false => Ok(()),
     }
 }
 
@@ -212,7 +242,8 @@ fn counts_are_true(known: &Known<'_>) -> Result<(), String> {
         ("duplicate", of.duplicate + of.event_duplicate, copies),
         ("rejected", ledger.input_totals().rejected, 0),
         ("too old", of.late + of.held + of.late_dropped, 0),
-        ("no room or inconsistent", of.builder_full + of.inconsistent, 0),
+        ("inconsistent", of.inconsistent, 0),
+        ("no room", if known.case.bytes_max > 0 { 0 } else { of.builder_full }, 0),
         ("lost with a node", if harm.has_builder { 0 } else { lost_with_a_node }, 0),
         ("not written", if known.case.disk.is_empty() { of.write_failed } else { 0 }, 0),
     ] {
@@ -316,8 +347,7 @@ fn verdict_is_true(known: &Known<'_>) -> Result<(), String> {
     let sent: usize =
         known.truth.iter().map(|of| of.sent.values().filter(|sent| is_of(sent)).count()).sum();
     let found: u64 = known.found().values().sum();
-    let sensors_died = harm.nodes.iter().any(|node| node.starts_with("sensor"));
-    if report.verdict == Verdict::Complete && found < sent as u64 && !sensors_died {
+    if report.verdict == Verdict::Complete && found < sent as u64 && !harm.is_unheard {
         return Err(format!("status 0, and the files have {found} of {sent} packets"));
     }
     let is_well = harm.nodes.is_empty() && !harm.may_part && known.in_named_rows() == 0;
