@@ -69,9 +69,7 @@ fn dispatch(command: &Command, json: bool) -> Result<Ending, Failure> {
         Command::Sim(sim) => sim::sim(sim, json).map(well),
         Command::Topo(topo) => topo::topo(topo, json).map(well),
         Command::Plan(plan) => plan::plan(plan, json),
-        Command::Generate(what) => {
-            generate(what, "fluxline-sim", Arguments::command()).map(well)
-        }
+        Command::Generate(what) => generate(what, "fluxline-sim", Arguments::command()).map(well),
     }
 }
 
