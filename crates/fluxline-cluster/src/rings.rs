@@ -42,14 +42,7 @@ impl RingNode {
     #[must_use]
     pub fn new(fabric: Box<dyn Fabric>) -> RingNode {
         let (outlets, lanes) = (Vec::new(), Vec::new());
-        RingNode {
-            fabric,
-            rings: Rings::default(),
-            outlets,
-            lanes,
-            come_by: None,
-            pushed_by: None,
-        }
+        RingNode { fabric, rings: Rings::default(), outlets, lanes, come_by: None, pushed_by: None }
     }
 
     /// Takes receivers that are not there by this time for dead: in a simulated world nobody starts

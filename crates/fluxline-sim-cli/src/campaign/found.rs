@@ -31,10 +31,7 @@ pub struct FoundEvent {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn events(
-    folder: &Path,
-    sources: &[Source],
-) -> Result<(Vec<FoundEvent>, ReadReport), String> {
+pub fn events(folder: &Path, sources: &[Source]) -> Result<(Vec<FoundEvent>, ReadReport), String> {
     let wrong = |error: &dyn std::fmt::Display| error.to_string();
     let mut reader = JoinedReader::open(folder, Join::Late).map_err(|error| wrong(&error))?;
     let lines = reader.folder().sources().map_err(|error| wrong(&error))?;

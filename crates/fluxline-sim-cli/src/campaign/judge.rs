@@ -59,7 +59,6 @@ impl Harm {
         let is_unheard = faults.iter().any(is_of_sensor) || cuts_readout || case.bits > 1e-8;
         Harm { sources, nodes, has_builder, may_part, is_unheard }
     }
-
 }
 
 /// Everything that is known about a run.
@@ -288,8 +287,8 @@ fn complete_is_complete(known: &Known<'_>) -> Result<(), String> {
         return Ok(());
     }
     // Events that close before a source begins are complete without it: its late fragments follow,
-    // where the builder lives.
-    if harm.has_builder && known.case.late_ms > 0 {
+    // where the builder lives. Sources of captures may begin late.
+    if harm.has_builder && known.truth.iter().any(|of| of.dropped.is_none()) {
         return Ok(());
     }
     for event in known.events.iter().filter(|event| event.status == EventStatus::Complete) {

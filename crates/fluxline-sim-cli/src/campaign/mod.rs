@@ -223,8 +223,7 @@ fn try_case(case: &Case, base: &Experiment) -> Result<Outcome, String> {
     counts.packets = truth.iter().map(truth::SourceTruth::datagrams).sum();
     counts.events = events.len() as u64;
     let harm = Harm::of(case, &trial);
-    let known =
-        Known { case, trial: &trial, truth: &truth, events: &events, read: &read, harm };
+    let known = Known { case, trial: &trial, truth: &truth, events: &events, read: &read, harm };
     let broken = judge(&known).or_else(|| survives(&known));
     Ok(Outcome { counts, broken })
 }

@@ -75,6 +75,11 @@ fn a_readout_that_waits_for_a_dead_builder_counts_as_dead_at_the_others() {
 }
 
 #[test]
+fn a_readout_that_crashed_accuses_living_builders_of_being_gone() {
+    try_case("faults=host:readout-0@0ms network=myrinet packets=1 rate=2000 seed=259");
+}
+
+#[test]
 fn a_packet_of_a_capture_is_in_no_place_or_in_two_after_a_fault() {
     let at = folder();
     let file = write_experiment(300, at.path());
