@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fluxline_daq::builder::WindowClock;
 use fluxline_daq::event::EventStatus;
 use fluxline_daq::experiment::Build;
 use fluxline_daq::ledger::Ledger;
@@ -77,7 +78,7 @@ type Check = fn(&Known<'_>) -> Result<(), String>;
 
 /// Returns the first law that a run broke.
 pub fn judge(known: &Known<'_>) -> Option<Broken> {
-    let laws: [(&'static str, Check); 11] = [
+    let laws: [(&'static str, Check); 12] = [
         ("the ledger closes", ledger_closes),
         ("files have no torn batch", nothing_torn),
         ("memory is within its limit", memory_is_bounded),
@@ -86,6 +87,7 @@ pub fn judge(known: &Known<'_>) -> Option<Broken> {
         ("the files have what the ledger says", files_have_the_recorded),
         ("each sent packet is in the files or in a named row", nothing_lost),
         ("each count is that of the boards", counts_are_true),
+        ("no packet is too late for the window of its arrival", windows_are_whole),
         ("a complete event is complete", complete_is_complete),
         ("an incomplete event lacks a packet", incomplete_is_incomplete),
         ("status and sentence are true", verdict_is_true),
@@ -179,7 +181,10 @@ fn nothing_invented(known: &Known<'_>) -> Result<(), String> {
             let Some(sent) = sent else {
                 return Err(format!("source `{}`, event {:?}", packet.source, event.key));
             };
-            let is_of_event = event.key.is_none() || sent.key.is_none() || sent.key == event.key;
+            // The key of a window is a time.
+            let has_its_key = known.trial.experiment.events.build == Build::Key;
+            let is_of_event =
+                !has_its_key || event.key.is_none() || sent.key.is_none() || sent.key == event.key;
             if !is_of_event && known.has_plain_counters() {
                 let (own, key) = (sent.key, event.key);
                 return Err(format!("a packet with key {own:?} is in event {key:?}"));
@@ -251,6 +256,20 @@ fn counts_are_true(known: &Known<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A builder closes a window when every readout has said that nothing older follows.
+fn windows_are_whole(known: &Known<'_>) -> Result<(), String> {
+    let events = &known.trial.experiment.events;
+    let is_judged = events.build == Build::Window && events.window_clock == WindowClock::Arrival;
+    if !is_judged || known.harm.may_part {
+        return Ok(());
+    }
+    let of = known.ledger().source_totals();
+    match of.in_late + of.late_dropped {
+        0 => Ok(()),
+        late => Err(format!("{late} packets came behind the end of their windows")),
+    }
 }
 
 /// Returns true when all packets of a key are one event.

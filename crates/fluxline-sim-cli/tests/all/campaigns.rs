@@ -87,6 +87,21 @@ fn a_packet_of_a_capture_is_in_no_place_or_in_two_after_a_fault() {
 }
 
 #[test]
+fn a_packet_is_too_late_for_its_window_after_a_fault() {
+    let at = folder();
+    let file = at.path().join("windows.toml");
+    let keys = std::fs::read_to_string(example()).expect("the example");
+    let windows = "build = \"window\"\nwindow-us = 2000\nlateness-us = 500";
+    std::fs::write(&file, keys.replace("build = \"key\"", windows)).expect("written");
+    try_seeds(&file, test_seed!(1), test_count!(40));
+    if cfg!(debug_assertions) {
+        // A readout's mark is too far.
+        let found = document(&campaign(&file, &["--seeds", "2"], 1));
+        assert_eq!(found["failed"]["law"], "no packet is too late for the window of its arrival");
+    }
+}
+
+#[test]
 #[cfg_attr(not(debug_assertions), ignore = "planted faults are in debug builds alone")]
 fn the_printed_commands_of_a_failing_seed_break_another_law_or_none() {
     // A batch is recorded twice.
