@@ -64,7 +64,7 @@ enum Kind {
     Slope,
     /// The size at half of the rate of long messages \[byte\].
     Half,
-    /// Payload of so many streams beside each other \[MB/s\].
+    /// Payload of this number of streams beside each other \[MB/s\].
     Streams(f64),
     /// The same for each stream, over that of one stream.
     EachStream(f64),
@@ -74,8 +74,8 @@ const fn point(fact: &'static str, bytes: f64, kind: Kind) -> Point {
     Point { fact, bytes, kind }
 }
 
-/// Returns the payload of datagrams in frames of Ethernet at 10 Gb/s \[MB/s\]: with headers of IP and
-/// UDP, 28 bytes, and 38 around each frame.
+/// Returns the payload of datagrams in frames of Ethernet at 10 Gb/s \[MB/s\]: with headers of IP
+/// and UDP, 28 bytes, and 38 around each frame.
 fn ethernet_10g(bytes: f64) -> f64 {
     1250.0 * bytes / (bytes + 66.0)
 }
