@@ -89,11 +89,15 @@ impl<I: Inlets> BuilderNode<I> {
         }
     }
 
-    /// Ends the lanes of readouts that have not ended, and all events; returns their numbers.
+    /// Ends the lanes of readouts that have not ended, and all events; returns their numbers. Open
+    /// events are stopped then: what these readouts had not sent is in none.
     pub fn stop(&mut self, put: &mut dyn FnMut(&PartitionBuilder, OutputBatch)) -> Vec<u16> {
         let open = (0..self.is_over.len())
             .filter(|lane| !self.is_over[*lane] && self.partition.end_of(*lane as u16).is_some());
         let open: Vec<u16> = open.map(|lane| lane as u16).collect();
+        if !open.is_empty() {
+            self.partition.cut_off();
+        }
         for lane in &open {
             self.end_lane(usize::from(*lane), put);
         }
@@ -119,7 +123,9 @@ impl<I: Inlets> BuilderNode<I> {
         self.is_over[lane] = true;
         if let Some(head) = self.partition.end_of(lane as u16) {
             // A builder that crashed itself hears nobody: that says nothing about the readouts.
-            if !self.inlets.has_crashed() {
+            if self.inlets.has_crashed() {
+                self.partition.cut_off();
+            } else {
                 self.dead.push(lane as u16);
             }
             let record: Arc<[u8]> = RecordWriter::default().finish(&head).into();

@@ -296,6 +296,11 @@ impl PartitionBuilder {
         self.builder.end_events_at(time);
     }
 
+    /// Records that records on their way will not come: events that close from now on are stopped.
+    pub(crate) fn cut_off(&mut self) {
+        self.builder.cut();
+    }
+
     /// Returns the time of the run: the latest mark.
     #[must_use]
     pub fn now(&self) -> Moment {

@@ -20,6 +20,8 @@ pub struct RingNode {
     lanes: Vec<Lane>,
     /// The time by which every peer has come; `None`: they are waited for.
     come_by: Option<Moment>,
+    /// The time by which every peer has pushed a record.
+    pushed_by: Option<Moment>,
 }
 
 struct Outlet {
@@ -40,18 +42,32 @@ impl RingNode {
     #[must_use]
     pub fn new(fabric: Box<dyn Fabric>) -> RingNode {
         let (outlets, lanes) = (Vec::new(), Vec::new());
-        RingNode { fabric, rings: Rings::default(), outlets, lanes, come_by: None }
+        RingNode { fabric, rings: Rings::default(), outlets, lanes, come_by: None, pushed_by: None }
     }
 
-    /// Takes peers that are not there by this time for dead: in a simulated world nobody starts one
-    /// later. A peer that lives pushes a record before.
+    /// Takes receivers that are not there by this time for dead: in a simulated world nobody starts
+    /// one later.
     pub fn expect_peers_by(&mut self, time: Moment) {
         self.come_by = Some(time);
     }
 
-    /// Returns true once every peer should have come.
+    /// Takes senders that have not pushed a record by this time for dead. It is later than the time
+    /// by which a sender that lives has given up all others that are dead: these hold it up.
+    pub fn expect_records_by(&mut self, time: Moment) {
+        self.pushed_by = Some(time);
+    }
+
+    /// Returns true once every receiver should have come.
     fn is_late(&self) -> bool {
         self.come_by.is_some_and(|time| self.fabric.now() >= time)
+    }
+
+    /// Returns true when a receiver has gone before it had all records, for all that is known here.
+    /// After [`Outlets::finish`], records that were pushed may not have come.
+    pub fn has_lost_receiver(&mut self) -> bool {
+        let RingNode { outlets, rings, .. } = self;
+        let mut outlets = outlets.iter();
+        outlets.any(|of| rings.sender(of.ring).is_some_and(|ring| ring.ended().is_some()))
     }
 
     /// Adds a ring in the memory of this node: its next lane.
@@ -175,7 +191,7 @@ impl Outlets for RingNode {
 
 impl Inlets for RingNode {
     fn take(&mut self, from: usize) -> Taking {
-        let is_late = self.is_late();
+        let is_late = self.pushed_by.is_some_and(|time| self.fabric.now() >= time);
         let Lane { ring, has_come, is_gone } = &mut self.lanes[from];
         if *is_gone {
             return Taking::Gone;

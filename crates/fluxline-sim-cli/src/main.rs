@@ -14,7 +14,7 @@ mod topo_arguments;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use fluxline_terminal::failure::{self, Failure};
+use fluxline_terminal::failure::{self, Ending, Failure};
 use fluxline_terminal::generate::{GenerateCommand, generate};
 use fluxline_terminal::{Common, files, inform, output, progress, say, say_text, version, well};
 
@@ -61,15 +61,15 @@ fn main() -> ExitCode {
         return fluxline_cli::main();
     }
     let Arguments { common, command } = Arguments::parse();
-    fluxline_terminal::run(common, |json| dispatch(&command, json).map(well))
+    fluxline_terminal::run(common, |json| dispatch(&command, json))
 }
 
-fn dispatch(command: &Command, json: bool) -> Result<(), Failure> {
+fn dispatch(command: &Command, json: bool) -> Result<Ending, Failure> {
     match command {
-        Command::Sim(sim) => sim::sim(sim, json),
-        Command::Topo(topo) => topo::topo(topo, json),
+        Command::Sim(sim) => sim::sim(sim, json).map(well),
+        Command::Topo(topo) => topo::topo(topo, json).map(well),
         Command::Plan(plan) => plan::plan(plan, json),
-        Command::Generate(what) => generate(what, "fluxline-sim", Arguments::command()),
+        Command::Generate(what) => generate(what, "fluxline-sim", Arguments::command()).map(well),
     }
 }
 

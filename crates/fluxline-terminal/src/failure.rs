@@ -27,7 +27,7 @@ pub enum FailureKind {
     Recording = 5,
     /// A link could not be opened.
     Link = 6,
-    /// It finished, but received data is not recorded or a source is silent.
+    /// It finished, but received data is not recorded, a source is silent, or no link fits.
     Look = 7,
     /// Files of a run are missing or damaged.
     Files = 8,
@@ -44,7 +44,7 @@ const STATUSES: [(u8, &str); 9] = [
     (FailureKind::Link as u8, "a link could not be opened"),
     (
         FailureKind::Look as u8,
-        "finished, but look: received data is not recorded, or a run has no end",
+        "finished, but look: received data is not recorded, a run has no end, or no link fits",
     ),
     (FailureKind::Files as u8, "files of a run are missing or damaged"),
 ];

@@ -191,9 +191,14 @@ impl Builder {
         };
         let stopped = |its: &Lacking| matches!(its.reason, None | Some(Reason::NotCome));
         let window = matches!(self.config.mode, Mode::Window { .. });
+        // An event of one source is whole by itself.
+        let is_sure = event.id.scope != SCOPE_ALL && lacking.is_empty();
         match why {
             // More could have come into a window that was open.
             Why::Stop if window => EventStatus::Stopped,
+            _ if self.time.is_cut && !is_sure && lacking.iter().all(stopped) => {
+                EventStatus::Stopped
+            }
             _ if enough || (planted!(13) && lacking.len() == 1) => EventStatus::Complete,
             Why::Stop if lacking.iter().all(stopped) => EventStatus::Stopped,
             _ => EventStatus::Incomplete,

@@ -110,6 +110,10 @@ struct RunTime {
     lateness: Span,
     /// The time that events have as their end, where it is not `now`.
     end: Moment,
+    /// Packets that were on their way will not come. A builder that goes on from a checkpoint
+    /// reads them.
+    #[serde(skip)]
+    is_cut: bool,
 }
 
 impl RunTime {
@@ -169,6 +173,7 @@ impl Builder {
                 activity: Moment::default(),
                 lateness: config.lateness,
                 end: Moment::default(),
+                is_cut: false,
             },
             anchor: Anchor::default(),
             members: Members::new(config.expectation.clone()),
@@ -241,6 +246,15 @@ impl Builder {
     /// their way, it is later than the time up to which they were taken.
     pub fn end_events_at(&mut self, time: Moment) {
         self.time.end = time;
+    }
+
+    /// Records that packets on their way will not come, so that nobody knows whether the events
+    /// which close from now on have all of theirs: they end as [`EventStatus::Stopped`], unless a
+    /// loss is known. Whole events of one source alone stay complete.
+    ///
+    /// [`EventStatus::Stopped`]: crate::event::EventStatus::Stopped
+    pub fn cut(&mut self) {
+        self.time.is_cut = true;
     }
 
     /// Closes the events whose time is over at `now`. Everything that arrived before must have been

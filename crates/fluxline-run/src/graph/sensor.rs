@@ -22,7 +22,8 @@ use crate::stop::Stop;
 
 /// The virtual time at which sensors begin to send: all nodes are connected then.
 pub(super) const BEGIN: Moment = Moment::from_ns(20_000_000);
-/// The virtual time by which every node has pushed a record, if it lives.
+/// The virtual time by which every node is there, and every sensor has pushed a record, if it
+/// lives.
 pub(super) const COME_BY: Moment = Moment::from_ns(5_000_000_000);
 /// Pause of a sensor whose ring is full.
 const NAP: Span = Span::from_ns(10_000);
@@ -84,17 +85,23 @@ impl Sensor {
             Packets::Emulated(emulator) => self.emulate(*emulator, &mut end),
             Packets::Recorded { files, first } => self.replay(files, first, &mut end),
         };
-        if not_sent > 0 && !self.node.has_crashed() {
-            let Sensor { name, .. } = &self;
-            self.monitor.note(Some(format!(
-                "source `{name}`: its readout was not there for {not_sent} packets: they were not \
-                 sent"
-            )));
-        }
-        end.has_parted = not_sent > 0 || self.node.has_crashed();
         while !self.node.finish() {
             Outlets::rest(&mut self.node, NAP);
         }
+        let (has_crashed, has_lost) = (self.node.has_crashed(), self.node.has_lost_receiver());
+        let Sensor { name, monitor, .. } = &self;
+        if not_sent > 0 && !has_crashed {
+            monitor.note(Some(format!(
+                "source `{name}`: its readout was not there for {not_sent} packets: they were not \
+                 sent"
+            )));
+        } else if has_lost && !has_crashed {
+            monitor.note(Some(format!(
+                "source `{name}`: its readout was gone before all packets had come: the last ones \
+                 may be lost on the way"
+            )));
+        }
+        end.has_parted = not_sent > 0 || has_crashed || has_lost;
         end.journeys = Some(self.journeys);
         end
     }

@@ -97,7 +97,7 @@ impl<O: Outlets> GraphTaker<O> {
 
     /// Gives waiting records to the builders, as far as these have room.
     fn hand_over(&mut self) {
-        let GraphTaker { node, outlets, lost, monitor, gives_up, .. } = self;
+        let GraphTaker { number, node, outlets, lost, monitor, gives_up, .. } = self;
         let _ = node.hand_over(|to, record| match outlets.offer(to, record) {
             Offered::Taken => Ok(()),
             Offered::Full if !*gives_up => Err(()),
@@ -107,8 +107,16 @@ impl<O: Outlets> GraphTaker<O> {
                     _ => "it never came".to_owned(),
                 };
                 let head = read_record(record).map(|(head, _)| head);
+                let (has_crashed, is_first) =
+                    (outlets.has_crashed(), lost.iter().all(Option::is_none));
                 let of = &mut lost[to as usize];
-                if of.is_none() {
+                // A readout that crashed reaches nobody: that says nothing about the builders.
+                if has_crashed && is_first {
+                    monitor.note(Some(format!(
+                        "readout-{number} crashed: what it had taken and not handed over is lost \
+                         with it"
+                    )));
+                } else if of.is_none() && !has_crashed {
                     monitor.note(Some(format!(
                         "builder-{to} is gone ({why}): the events of its keys are not built from \
                          here on; their packets are counted as lost with it"

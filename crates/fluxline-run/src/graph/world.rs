@@ -38,6 +38,9 @@ use crate::taker::PacketTaker;
 const RECORDS_PER_TURN: usize = 64;
 /// Time between two looks of an idle node for the end of the run.
 const IDLE_REST: Span = Span::from_ms(1_000);
+/// The virtual time by which every readout has pushed a record, if it lives: one that waited for a
+/// builder that never came does so after [`COME_BY`].
+const READOUTS_BY: Moment = Moment::from_ns(2 * COME_BY.as_ns());
 /// The longest sleep of a readout.
 const REST_MAX: Span = Span::from_ms(1);
 
@@ -188,6 +191,7 @@ fn start_builder(
         let _living = living;
         let opened = places.open_builder(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
+            node.expect_records_by(READOUTS_BY);
             if side.is_some() {
                 places.add_outlet(&mut node, &Places::builder(number), &Places::actuator())?;
             }
@@ -216,7 +220,7 @@ fn start_actuator(
         let _living = living;
         match places.open_actuator(slots, bytes) {
             Ok(mut node) => {
-                node.expect_peers_by(COME_BY);
+                node.expect_records_by(COME_BY);
                 board.set_actuator(make(node).run());
             }
             Err(error) => monitor.fault(error),
@@ -240,6 +244,7 @@ fn start_readout(
         let _living = living;
         let opened = places.open_readout(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
+            node.expect_records_by(COME_BY);
             for lane in &lanes {
                 places.add_lane(&mut node, &Places::sensor(lane.source))?;
             }

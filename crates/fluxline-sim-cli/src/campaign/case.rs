@@ -46,8 +46,10 @@ pub struct Case {
     pub reorder: f64,
     /// The chance that a bit of a packet is wrong.
     pub corrupt: f64,
-    /// The chance that a board is silent for 30 ms before a packet.
+    /// The chance that a board is silent before a packet.
     pub stall: f64,
+    /// The time of a silence \[ms\].
+    pub stall_ms: u64,
     /// The chance that a board restarts before a packet.
     pub restart: f64,
     /// The time by which the last source begins late \[ms\].
@@ -60,6 +62,8 @@ pub struct Case {
     pub builder_ns: u64,
     /// Size of a batch \[byte\].
     pub batch_bytes: u64,
+    /// Memory of the open events of a builder \[byte\]; 0: as in the file.
+    pub bytes_max: u64,
     /// Faults of nodes and cables, joined by commas: `host:builder-1@30ms`.
     pub faults: String,
     /// The fault of the disk, such as `full:20000`.
@@ -85,12 +89,14 @@ impl Default for Case {
             reorder: 0.0,
             corrupt: 0.0,
             stall: 0.0,
+            stall_ms: 30,
             restart: 0.0,
             late_ms: 0,
             record_us: 5_000,
             readout_ns: 0,
             builder_ns: 0,
             batch_bytes: 1 << 16,
+            bytes_max: 0,
             faults: String::new(),
             disk: String::new(),
         }
@@ -142,29 +148,39 @@ impl Case {
             reorder: chance(draw, 0.4, &[0.01, 0.05]),
             corrupt: chance(draw, 0.1, &[0.005, 0.02]),
             stall: chance(draw, 0.2, &[0.005, 0.01]),
+            stall_ms: one_of(draw, &[30, 30, 700, 3_000]),
             restart: chance(draw, 0.1, &[0.005, 0.01]),
             late_ms: if draw.chance(0.25) { one_of(draw, &[5, 30, 100, 250]) } else { 0 },
             record_us: one_of(draw, &[100, 1_000, 5_000, 20_000]),
             readout_ns: if draw.chance(0.2) { one_of(draw, &[1_000, 50_000]) } else { 0 },
             builder_ns: if draw.chance(0.2) { one_of(draw, &[1_000, 50_000]) } else { 0 },
             batch_bytes: one_of(draw, &[2_000, 16_000, 1 << 16, 1 << 20]),
+            bytes_max: if draw.chance(0.1) { one_of(draw, &[1 << 18, 1 << 20]) } else { 0 },
             network,
             ..Case::default()
         };
+        if case.stall == 0.0 {
+            case.stall_ms = Case::default().stall_ms;
+        }
         case.faults = case.draw_faults(draw);
         case.disk = super::disk::DiskFault::draw(draw).map(|of| of.to_string()).unwrap_or_default();
         case
     }
 
-    /// Draws the deaths of nodes.
+    /// Draws deaths of nodes and cut cables; half of these are mended.
     fn draw_faults(&self, draw: &mut Draw) -> String {
         let sending_ms = self.late_ms + self.packets * 1_000 / self.rate.max(1);
         let span_ms = sending_ms * 3 / 2 + 10;
-        let deaths = one_of(draw, &[0, 0, 1, 1, 1, 2]);
+        let count = one_of(draw, &[0, 0, 1, 1, 1, 2]);
         let mut faults = Vec::new();
-        for _ in 0..deaths {
-            let (node, at) = (self.draw_node(draw), BEGIN_MS + draw.below(span_ms));
-            faults.push(format!("host:{node}@{at}ms"));
+        for _ in 0..count {
+            let (node, at) = (self.draw_node(draw), draw.below(BEGIN_MS + span_ms));
+            let (is_cut, is_mended) = (draw.chance(0.25), draw.chance(0.5));
+            let after = one_of(draw, &[1, 10, 50, 200]);
+            faults.push(format!("{}:{node}@{at}ms", if is_cut { "cable" } else { "host" }));
+            if is_cut && is_mended {
+                faults.push(format!("repair:{node}@{}ms", at + after));
+            }
         }
         faults.join(",")
     }
@@ -216,7 +232,8 @@ impl Case {
         if let Some((key, value, most)) = counts.iter().find(|of| !(1..=of.2).contains(&of.1)) {
             return Err(format!("`{key}={value}` is not between 1 and {most}"));
         }
-        if self.late_ms > 1_000_000 || self.readout_ns.max(self.builder_ns) > 1_000_000_000 {
+        let times_ms = self.late_ms.max(self.stall_ms);
+        if times_ms > 1_000_000 || self.readout_ns.max(self.builder_ns) > 1_000_000_000 {
             return Err("a time is longer than 1,000 s, or work longer than 1 s".to_owned());
         }
         if !chances.iter().all(|chance| (0.0..=1.0).contains(chance)) {

@@ -24,9 +24,10 @@ pub enum DiskFault {
 }
 
 impl DiskFault {
-    /// Draws a fault in one of five cases.
+    /// Draws a fault in one of four cases. The end of power comes twice as often as each other one:
+    /// it alone shows what the disk had confirmed.
     pub fn draw(draw: &mut Draw) -> Option<DiskFault> {
-        let (has_fault, kind, number) = (draw.chance(0.2), draw.below(5), 1 + draw.below(12));
+        let (has_fault, kind, number) = (draw.chance(0.25), draw.below(6), 1 + draw.below(12));
         let fault = match kind {
             0 => DiskFault::Full(1_000 + draw.below(40_000)),
             1 => DiskFault::Error(number),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::experiment::Source;
-use fluxline_daq::record::{Join, JoinedReader};
+use fluxline_daq::record::{Join, JoinedReader, ReadReport};
 
 /// A packet in the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,11 +26,12 @@ pub struct FoundEvent {
     pub packets: Vec<FoundPacket>,
 }
 
-/// Reads all events of a folder; `sources` are those of its experiment.
+/// Reads all events of a folder, and what was found beside them; `sources` are those of its
+/// experiment.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn events(folder: &Path, sources: &[Source]) -> Result<Vec<FoundEvent>, String> {
+pub fn events(folder: &Path, sources: &[Source]) -> Result<(Vec<FoundEvent>, ReadReport), String> {
     let wrong = |error: &dyn std::fmt::Display| error.to_string();
     let mut reader = JoinedReader::open(folder, Join::Late).map_err(|error| wrong(&error))?;
     let lines = reader.folder().sources().map_err(|error| wrong(&error))?;
@@ -66,5 +67,5 @@ pub fn events(folder: &Path, sources: &[Source]) -> Result<Vec<FoundEvent>, Stri
             });
         }
     }
-    Ok(events)
+    Ok((events, reader.report().clone()))
 }

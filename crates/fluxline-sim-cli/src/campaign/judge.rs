@@ -5,12 +5,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fluxline_daq::builder::WindowClock;
 use fluxline_daq::event::EventStatus;
 use fluxline_daq::experiment::Build;
 use fluxline_daq::ledger::Ledger;
+use fluxline_daq::record::ReadReport;
 use fluxline_run::Verdict;
 
-use super::case::Case;
+use super::case::{Case, NodeFault};
 use super::disk::DiskFault;
 use super::found::FoundEvent;
 use super::trial::{Broken, Trial};
@@ -26,6 +28,8 @@ pub struct Harm {
     pub has_builder: bool,
     /// A network may give up a node that lives.
     pub may_part: bool,
+    /// Packets may end before their readout, which does not know of them.
+    pub is_unheard: bool,
 }
 
 impl Harm {
@@ -44,15 +48,17 @@ impl Harm {
             sources.extend(of.map(|source| experiment.sources[source].name.clone()));
         }
         let has_builder = nodes.iter().any(|node| node.starts_with("builder"));
-        // A cut cable breaks a whole ring, and wrong bits may cost a connection.
-        let has_cut = faults.iter().any(|fault| fault.kind != "host");
+        // A cut cable breaks a whole ring or grid, and wrong bits may cost a connection. Behind a
+        // switch, a sensor without a cable parts from its readout alone.
+        let is_switched = !["sci", "atoll"].iter().any(|of| case.network.starts_with(of));
+        let is_of_sensor = |fault: &NodeFault| fault.node.starts_with("sensor");
+        let parts_others = |fault: &NodeFault| !(is_switched && is_of_sensor(fault));
+        let has_cut = faults.iter().any(|of| of.kind != "host" && parts_others(of));
         let may_part = has_cut || case.bits > 1e-8 || case.network.contains("fault=");
-        Harm { sources, nodes, has_builder, may_part }
-    }
-
-    /// Returns true when packets of a living source may be in no file.
-    fn may_lose(&self) -> bool {
-        self.has_builder || self.may_part
+        let cuts_readout =
+            faults.iter().any(|of| of.kind != "host" && of.node.starts_with("readout"));
+        let is_unheard = faults.iter().any(is_of_sensor) || cuts_readout || case.bits > 1e-8;
+        Harm { sources, nodes, has_builder, may_part, is_unheard }
     }
 }
 
@@ -62,6 +68,8 @@ pub struct Known<'a> {
     pub trial: &'a Trial,
     pub truth: &'a [SourceTruth],
     pub events: &'a [FoundEvent],
+    /// The findings of the reader of the files.
+    pub read: &'a ReadReport,
     pub harm: Harm,
 }
 
@@ -70,13 +78,16 @@ type Check = fn(&Known<'_>) -> Result<(), String>;
 
 /// Returns the first law that a run broke.
 pub fn judge(known: &Known<'_>) -> Option<Broken> {
-    let laws: [(&'static str, Check); 9] = [
+    let laws: [(&'static str, Check); 12] = [
         ("the ledger closes", ledger_closes),
+        ("files have no torn batch", nothing_torn),
+        ("memory is within its limit", memory_is_bounded),
         ("no packet is in the files twice", nothing_twice),
         ("each packet in the files was sent", nothing_invented),
         ("the files have what the ledger says", files_have_the_recorded),
         ("each sent packet is in the files or in a named row", nothing_lost),
         ("each count is that of the boards", counts_are_true),
+        ("no packet is too late for the window of its arrival", windows_are_whole),
         ("a complete event is complete", complete_is_complete),
         ("an incomplete event lacks a packet", incomplete_is_incomplete),
         ("status and sentence are true", verdict_is_true),
@@ -133,6 +144,26 @@ fn ledger_closes(known: &Known<'_>) -> Result<(), String> {
     }
 }
 
+/// The disk fails at a write, not at a cut: what the program wrote in part, it can take back.
+fn nothing_torn(known: &Known<'_>) -> Result<(), String> {
+    let ReadReport { tails, damages, unreadable, .. } = known.read;
+    match (tails.first(), damages.first(), unreadable.first()) {
+        (Some(tail), ..) => Err(format!("{} bytes behind the last batch", tail.torn_bytes)),
+        (_, Some(damage), _) => Err(format!("byte {}: {}", damage.start, damage.reason)),
+        (.., Some(file)) => Err(file.reason.clone()),
+        _ => Ok(()),
+    }
+}
+
+fn memory_is_bounded(known: &Known<'_>) -> Result<(), String> {
+    let most = known.ledger().builder.bytes_open_most;
+    let limit = known.trial.experiment.events.bytes_max;
+    match most > limit {
+        true => Err(format!("open events took {most} bytes of {limit}")),
+        false => Ok(()),
+    }
+}
+
 fn nothing_twice(known: &Known<'_>) -> Result<(), String> {
     let mut seen = HashSet::new();
     for event in known.events {
@@ -150,7 +181,10 @@ fn nothing_invented(known: &Known<'_>) -> Result<(), String> {
             let Some(sent) = sent else {
                 return Err(format!("source `{}`, event {:?}", packet.source, event.key));
             };
-            let is_of_event = event.key.is_none() || sent.key.is_none() || sent.key == event.key;
+            // The key of a window is a time.
+            let has_its_key = known.trial.experiment.events.build == Build::Key;
+            let is_of_event =
+                !has_its_key || event.key.is_none() || sent.key.is_none() || sent.key == event.key;
             if !is_of_event && known.has_plain_counters() {
                 let (own, key) = (sent.key, event.key);
                 return Err(format!("a packet with key {own:?} is in event {key:?}"));
@@ -212,7 +246,8 @@ fn counts_are_true(known: &Known<'_>) -> Result<(), String> {
         ("duplicate", of.duplicate + of.event_duplicate, copies),
         ("rejected", ledger.input_totals().rejected, 0),
         ("too old", of.late + of.held + of.late_dropped, 0),
-        ("no room or inconsistent", of.builder_full + of.inconsistent, 0),
+        ("inconsistent", of.inconsistent, 0),
+        ("no room", if known.case.bytes_max > 0 { 0 } else { of.builder_full }, 0),
         ("lost with a node", if harm.has_builder { 0 } else { lost_with_a_node }, 0),
         ("not written", if known.case.disk.is_empty() { of.write_failed } else { 0 }, 0),
     ] {
@@ -221,6 +256,20 @@ fn counts_are_true(known: &Known<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A builder closes a window when every readout has said that nothing older follows.
+fn windows_are_whole(known: &Known<'_>) -> Result<(), String> {
+    let events = &known.trial.experiment.events;
+    let is_judged = events.build == Build::Window && events.window_clock == WindowClock::Arrival;
+    if !is_judged || known.harm.may_part {
+        return Ok(());
+    }
+    let of = known.ledger().source_totals();
+    match of.in_late + of.late_dropped {
+        0 => Ok(()),
+        late => Err(format!("{late} packets came behind the end of their windows")),
+    }
 }
 
 /// Returns true when all packets of a key are one event.
@@ -252,8 +301,13 @@ impl Known<'_> {
 }
 
 fn complete_is_complete(known: &Known<'_>) -> Result<(), String> {
-    // A builder that dies ends its open events, and calls them complete (docs/campaigns.md).
-    if !has_global_keys(known) || known.harm.may_lose() || !known.case.disk.is_empty() {
+    let harm = &known.harm;
+    if !has_global_keys(known) || harm.may_part || !known.case.disk.is_empty() {
+        return Ok(());
+    }
+    // Events that close before a source begins are complete without it: its late fragments follow,
+    // where the builder lives. Sources of captures may begin late.
+    if harm.has_builder && known.truth.iter().any(|of| of.dropped.is_none()) {
         return Ok(());
     }
     for event in known.events.iter().filter(|event| event.status == EventStatus::Complete) {
@@ -268,10 +322,16 @@ fn complete_is_complete(known: &Known<'_>) -> Result<(), String> {
 fn incomplete_is_incomplete(known: &Known<'_>) -> Result<(), String> {
     let harm = &known.harm;
     let knows = known.truth.iter().all(|of| of.dropped.is_some());
-    if !has_global_keys(known) || !knows || harm.may_lose() || !harm.sources.is_empty() {
+    if !has_global_keys(known) || !knows || harm.may_part || !harm.sources.is_empty() {
         return Ok(());
     }
-    for event in known.events.iter().filter(|event| event.status != EventStatus::Complete) {
+    // A builder that dies does not know which of its open events have all packets.
+    let is_judged = |event: &&FoundEvent| match event.status {
+        EventStatus::Complete => false,
+        EventStatus::Stopped => !harm.has_builder,
+        EventStatus::Incomplete | EventStatus::Late => true,
+    };
+    for event in known.events.iter().filter(is_judged) {
         let (key, says, status) = (event.key, &event.missing, event.status.as_str());
         if known.lacks(event).is_none() {
             return Err(format!("event {key:?} is {status} ({says}), and has all packets"));
@@ -305,8 +365,7 @@ fn verdict_is_true(known: &Known<'_>) -> Result<(), String> {
     let sent: usize =
         known.truth.iter().map(|of| of.sent.values().filter(|sent| is_of(sent)).count()).sum();
     let found: u64 = known.found().values().sum();
-    let sensors_died = harm.nodes.iter().any(|node| node.starts_with("sensor"));
-    if report.verdict == Verdict::Complete && found < sent as u64 && !sensors_died {
+    if report.verdict == Verdict::Complete && found < sent as u64 && !harm.is_unheard {
         return Err(format!("status 0, and the files have {found} of {sent} packets"));
     }
     let is_well = harm.nodes.is_empty() && !harm.may_part && known.in_named_rows() == 0;

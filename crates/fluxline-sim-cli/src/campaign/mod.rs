@@ -213,7 +213,7 @@ fn try_case(case: &Case, base: &Experiment) -> Result<Outcome, String> {
         Err(broken) => return Ok(Outcome { counts, broken: Some(broken) }),
     };
     let truth = truth::of(&trial.experiment)?;
-    let events = match found::events(&trial.folder, &trial.experiment.sources) {
+    let (events, read) = match found::events(&trial.folder, &trial.experiment.sources) {
         Ok(events) => events,
         Err(how) => {
             let broken = Some(Broken { law: "the folder of a run is readable", how });
@@ -223,7 +223,7 @@ fn try_case(case: &Case, base: &Experiment) -> Result<Outcome, String> {
     counts.packets = truth.iter().map(truth::SourceTruth::datagrams).sum();
     counts.events = events.len() as u64;
     let harm = Harm::of(case, &trial);
-    let known = Known { case, trial: &trial, truth: &truth, events: &events, harm };
+    let known = Known { case, trial: &trial, truth: &truth, events: &events, read: &read, harm };
     let broken = judge(&known).or_else(|| survives(&known));
     Ok(Outcome { counts, broken })
 }

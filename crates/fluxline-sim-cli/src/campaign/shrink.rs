@@ -61,6 +61,8 @@ fn smaller_than(case: &Case) -> Vec<Case> {
         add(&|of| *chance(of) = 0.0);
     }
     add(&|of| of.late_ms = 0);
+    add(&|of| of.stall_ms = usual.stall_ms);
+    add(&|of| of.bytes_max = usual.bytes_max);
     add(&|of| of.payload = usual.payload);
     add(&|of| of.readout_ns = 0);
     add(&|of| of.builder_ns = 0);

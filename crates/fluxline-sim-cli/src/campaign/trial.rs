@@ -108,6 +108,9 @@ fn experiment(case: &Case, base: &Experiment, at: &Path) -> Result<Experiment, S
     let builder = Builders { count: case.builders, packet_ns: case.builder_ns };
     experiment.graph = Some(Nodes { readout, builder });
     experiment.link.get_or_insert_default().ring_bytes = RING_BYTES_MIN;
+    if case.bytes_max > 0 {
+        experiment.events.bytes_max = case.bytes_max;
+    }
     experiment.record.enabled = true;
     experiment.record.batch_bytes = case.batch_bytes;
     experiment.record.batch_ms = 20;
@@ -134,7 +137,7 @@ fn emulate(case: &Case, number: u64, source: &mut Source) {
         reorder: case.reorder,
         corrupt: case.corrupt,
         stall: case.stall,
-        stall_ms: 30,
+        stall_ms: case.stall_ms,
         restart: case.restart,
         ..Faults::default()
     };

@@ -8,6 +8,8 @@ mod bounds;
 mod candidates;
 mod load;
 mod page;
+#[cfg(test)]
+mod published;
 mod simulate;
 
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use fluxline_daq::experiment::Experiment;
+use fluxline_run::Met;
+use fluxline_terminal::failure::{self, Ending};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -42,8 +46,9 @@ pub struct PlanArguments {
     pub packets: u64,
 }
 
-/// Answers for all candidates, prints, and writes the page.
-pub fn plan(arguments: &PlanArguments, json: bool) -> Result<(), Failure> {
+/// Answers for all candidates, prints, and writes the page. The end is a failure to look at when no
+/// candidate meets all requirements.
+pub fn plan(arguments: &PlanArguments, json: bool) -> Result<Ending, Failure> {
     fluxline_sim::register();
     let experiment = Experiment::load(&arguments.experiment).map_err(Failure::input)?;
     if experiment.requirements.is_none() {
@@ -60,20 +65,38 @@ pub fn plan(arguments: &PlanArguments, json: bool) -> Result<(), Failure> {
     if let Some(file) = &arguments.output {
         files::write(file, page.html().as_bytes())?;
     }
-    if json {
-        crate::output::print_json(&json!({
-            "fluxline": env!("CARGO_PKG_VERSION"), "experiment": loaded.experiment.name,
-            "requirements": loaded.required, "packets": arguments.packets,
-            "verdicts": answers.iter().map(Answer::verdict).collect::<Vec<_>>(),
-            "candidates": answers,
-        }));
-        return Ok(());
+    let verdicts: Vec<Met> = answers.iter().map(Answer::verdict).collect();
+    let failure = no_candidate(&verdicts);
+    let ending = failure::report(failure.as_ref(), json, || {
+        if json {
+            crate::output::print_json(&json!({
+                "fluxline": env!("CARGO_PKG_VERSION"), "experiment": loaded.experiment.name,
+                "requirements": loaded.required, "packets": arguments.packets,
+                "status": failure::status_of(failure.as_ref()),
+                "sentence": failure.as_ref().map(|of| &of.message),
+                "verdicts": verdicts, "candidates": answers,
+            }));
+            return;
+        }
+        say_text!("{}", page.text());
+        if let Some(file) = &arguments.output {
+            say!("\nplan: {}", file.display());
+        }
+    });
+    Ok(ending)
+}
+
+/// Returns the failure of a plan of which no candidate meets all requirements.
+fn no_candidate(verdicts: &[Met]) -> Option<Failure> {
+    let count = |met| verdicts.iter().filter(|of| **of == met).count();
+    if count(Met::Met) > 0 {
+        return None;
     }
-    say_text!("{}", page.text());
-    if let Some(file) = &arguments.output {
-        say!("\nplan: {}", file.display());
-    }
-    Ok(())
+    let (missed, undecided) = (count(Met::Missed), count(Met::Undecided));
+    Some(Failure::look(format_args!(
+        "no candidate meets all requirements: missed by {missed}, undecided for {undecided}; read \
+         the reason of each, then change candidates or requirements, or raise --packets."
+    )))
 }
 
 /// Answers for all candidates, on all cores; the answers have the order of the candidates.

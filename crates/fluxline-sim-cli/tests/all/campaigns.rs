@@ -53,11 +53,52 @@ fn a_law_breaks_under_faults_that_a_seed_drew() {
     try_seeds(&example(), test_seed!(1), test_count!(200));
 }
 
+/// Runs one case, which must break no law.
+fn try_case(case: &str) {
+    let output = campaign(&example(), &["--case", case], 0);
+    assert!(output.status.success(), "{:#}", document(&output));
+}
+
+#[test]
+fn a_builder_that_dies_calls_events_complete_whose_packets_were_on_the_way() {
+    try_case("faults=host:builder-0@26ms network=atoll packets=72 seed=8 sources=2");
+}
+
+#[test]
+fn packets_of_a_board_whose_cable_was_cut_are_in_no_count() {
+    try_case("faults=cable:sensor-0@82ms network=infiniband packets=141 rate=2000 seed=3");
+}
+
+#[test]
+fn a_readout_that_waits_for_a_dead_builder_counts_as_dead_at_the_others() {
+    try_case("builders=2 faults=host:builder-0@0ms network=qsnet packets=1 seed=19");
+}
+
+#[test]
+fn a_readout_that_crashed_accuses_living_builders_of_being_gone() {
+    try_case("faults=host:readout-0@0ms network=myrinet packets=1 rate=2000 seed=259");
+}
+
 #[test]
 fn a_packet_of_a_capture_is_in_no_place_or_in_two_after_a_fault() {
     let at = folder();
     let file = write_experiment(300, at.path());
     try_seeds(&file, test_seed!(74), test_count!(24));
+}
+
+#[test]
+fn a_packet_is_too_late_for_its_window_after_a_fault() {
+    let at = folder();
+    let file = at.path().join("windows.toml");
+    let keys = std::fs::read_to_string(example()).expect("the example");
+    let windows = "build = \"window\"\nwindow-us = 2000\nlateness-us = 500";
+    std::fs::write(&file, keys.replace("build = \"key\"", windows)).expect("written");
+    try_seeds(&file, test_seed!(1), test_count!(40));
+    if cfg!(debug_assertions) {
+        // A readout's mark is too far.
+        let found = document(&campaign(&file, &["--seeds", "2"], 1));
+        assert_eq!(found["failed"]["law"], "no packet is too late for the window of its arrival");
+    }
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{call, call_json, refused, run_document, text};
+use crate::support::{call, call_json, call_json_ending, refused, run_document, text};
 
 const INPUT: i32 = 3;
+const LOOK: i32 = 7;
 
 /// Writes an experiment of boards with 1000 bytes a packet; `events` packets a second each.
 fn experiment(folder: &Path, boards: u32, rate: u32, requirements: &str) -> PathBuf {
@@ -30,9 +31,16 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// Makes a plan of which a candidate meets all requirements.
 fn plan(experiment: &Path, candidates: &Path, packets: &str) -> Value {
+    plan_ending(experiment, candidates, packets, 0)
+}
+
+/// Makes a plan that ends with this status.
+fn plan_ending(experiment: &Path, candidates: &Path, packets: &str, status: i32) -> Value {
     let (experiment, candidates) = (text(experiment), text(candidates));
-    call_json(&["plan", experiment, "--candidates", candidates, "--packets", packets])
+    let arguments = ["plan", experiment, "--candidates", candidates, "--packets", packets];
+    call_json_ending(&arguments, status)
 }
 
 fn candidate(link: &str, more: &str) -> String {
@@ -45,7 +53,7 @@ fn eight_boards_of_200_mb_s_do_not_pass_one_gigabit() {
     // 8 x 25,000 x 1000 B = 200 MB/s. 1 Gb/s carries 125 MB/s x (1500 - 44) / (1500 + 38).
     let file = experiment(folder.path(), 8, 25_000, "sensors = 8");
     let lines = candidate("sim:ethernet?rate=1G", "");
-    let answer = plan(&file, &write(folder.path(), "c.toml", &lines), "400");
+    let answer = plan_ending(&file, &write(folder.path(), "c.toml", &lines), "400", LOOK);
     assert_eq!(answer["verdicts"], serde_json::json!(["missed"]));
     let year = &answer["candidates"][0]["configurations"][0]["years"][0];
     assert_eq!((&year["by"], &year["packets"]), (&"bound".into(), &0.into()));
@@ -53,6 +61,22 @@ fn eight_boards_of_200_mb_s_do_not_pass_one_gigabit() {
     let number = |key: &str| part[key].as_f64().expect("a number");
     assert_eq!(part["name"], "link of a readout");
     assert!((number("load") - 200.0).abs() < 0.5 && (number("capacity") - 118.335).abs() < 0.01);
+}
+
+#[test]
+fn a_plan_without_a_link_that_meets_all_ends_as_if_one_did() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = experiment(folder.path(), 2, 20_000, "");
+    let (slow, fast) = (candidate("sim:ethernet?rate=100M", ""), candidate("sim:ethernet", ""));
+    let none = write(folder.path(), "none.toml", &slow);
+    let answer = plan_ending(&file, &none, "40000", LOOK);
+    let says = answer["sentence"].as_str().expect("a sentence");
+    assert!(says.contains("no candidate meets all requirements: missed by 1"), "{says}");
+    // One is enough.
+    let one = write(folder.path(), "one.toml", &(slow + &fast));
+    let answer = plan(&file, &one, "40000");
+    assert_eq!(answer["verdicts"], serde_json::json!(["missed", "met"]), "{answer:#}");
+    assert!(answer["sentence"].is_null());
 }
 
 #[test]
@@ -67,7 +91,7 @@ fn core_memory_and_disk_bound_a_node_as_computed_by_hand() {
         ("disk-mb-s = 15", "disk of a builder", 15.0),
     ] {
         let lines = candidate("sim:ethernet?rate=10G", &host(numbers));
-        let answer = plan(&file, &write(folder.path(), "c.toml", &lines), "400");
+        let answer = plan_ending(&file, &write(folder.path(), "c.toml", &lines), "400", LOOK);
         let part = &answer["candidates"][0]["configurations"][0]["years"][0]["bottleneck"];
         assert_eq!((&answer["verdicts"][0], &part["name"]), (&"missed".into(), &name.into()));
         let found = part["capacity"].as_f64().expect("a number");
@@ -90,7 +114,7 @@ fn what_bounds_leave_open_is_simulated_with_the_same_answer_each_time() {
     let file = experiment(folder.path(), 2, 1000, more);
     let lines = candidate("sim:ethernet", "") + &candidate("sim:sci", "");
     let candidates = write(folder.path(), "c.toml", &lines);
-    let answer = plan(&file, &candidates, "4000");
+    let answer = plan_ending(&file, &candidates, "4000", LOOK);
     let year = &answer["candidates"][0]["configurations"][0]["years"][0];
     let of = |name: &str| {
         let all = year["requirements"].as_array().expect("requirements");
@@ -108,7 +132,7 @@ fn what_bounds_leave_open_is_simulated_with_the_same_answer_each_time() {
     assert_eq!(of("loss-max")["verdict"], "undecided");
     let words = of("loss-max")["words"].to_string();
     assert!(words.contains("0 of 4000 lost: below 7.5e-4 at 95 %"), "{words}");
-    assert_eq!(plan(&file, &candidates, "4000"), answer);
+    assert_eq!(plan_ending(&file, &candidates, "4000", LOOK), answer);
 }
 
 #[test]
@@ -117,7 +141,7 @@ fn growth_breaks_a_link_once_and_for_all_later_years() {
     // 40 MB/s, doubled each year: 80 MB/s fit, 160 MB/s are more than 118.3 MB/s.
     let file = experiment(folder.path(), 2, 20_000, "growth-percent = 100\nyears = 5");
     let lines = candidate("sim:ethernet?rate=1G", "");
-    let answer = plan(&file, &write(folder.path(), "c.toml", &lines), "20000");
+    let answer = plan_ending(&file, &write(folder.path(), "c.toml", &lines), "20000", LOOK);
     let years = answer["candidates"][0]["configurations"][0]["years"].as_array().expect("years");
     let verdicts: Vec<&Value> = years.iter().map(|year| &year["verdict"]).collect();
     assert_eq!(verdicts.len(), 3, "{answer:#}");
@@ -135,7 +159,8 @@ fn the_page_names_each_candidate_and_its_reason() {
     let page = folder.path().join("plan.html");
     let output = call(&["plan", text(&file), "--candidates", text(&candidates), "-o", text(&page)]);
     let said = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(output.status.success() && said.contains("link of a readout"), "{said}");
+    assert_eq!(output.status.code(), Some(LOOK), "{said}");
+    assert!(said.contains("link of a readout"), "{said}");
     let html = std::fs::read_to_string(page).expect("a page");
     assert!(html.contains("sim:ethernet?rate=1G") && html.contains("missed"));
 }

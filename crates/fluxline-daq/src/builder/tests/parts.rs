@@ -114,6 +114,23 @@ fn statuses(batch: &EventBatch) -> Vec<(Option<u64>, EventStatus, u32)> {
 }
 
 #[test]
+fn an_event_whose_packets_were_on_the_way_is_complete_after_the_builder_was_cut_off() {
+    let mut builder = global(1);
+    push(&mut builder, PACKET);
+    builder.cut();
+    // Nobody knows if a second source would have come.
+    assert_eq!(statuses(&finish(&mut builder)), [(Some(1), EventStatus::Stopped, 1)]);
+
+    let mut builder = per_source();
+    push(&mut builder, PACKET);
+    push(&mut builder, Packet { key: Some(2), part: index(0, 2), ..PACKET });
+    builder.cut();
+    // A whole event of one source needs no other.
+    let wanted = [(Some(1), EventStatus::Complete, 1), (Some(2), EventStatus::Stopped, 1)];
+    assert_eq!(statuses(&finish(&mut builder)), wanted);
+}
+
+#[test]
 fn one_duplicate_and_one_loss_is_not_complete() {
     let mut builder = per_source();
     for (number, wanted) in
