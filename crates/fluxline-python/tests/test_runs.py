@@ -134,6 +134,30 @@ def test_arrow_libraries_read_tables_with_lists_and_units(run, samples):
     assert pa.record_batch(batch).num_rows == len(batch) == batch.num_rows
 
 
+def test_rows_are_counted_and_the_first_ones_are_read_alone(run):
+    events = run.events(batch=64)
+    assert len(events) == EVENTS and events
+    assert events.head(100)["event"].to_pylist() == list(range(100))
+    assert events.head().num_rows == 5 and events.head(10**9).num_rows == EVENTS
+
+
+def test_a_short_run_has_its_history_and_no_alarms(run, path, tmp_path):
+    history = run.history()
+    last = history.slice(history.num_rows - 1).drop_columns(["time"]).to_pylist()[0]
+    assert last["packets"] == run.info["totals"]["parsed"]
+    assert run.alarms == []
+    cut = tmp_path / "cut"
+    shutil.copytree(path, cut)
+    whole = (cut / "history.arrows").read_bytes()
+    (cut / "history.arrows").write_bytes(whole[:-20])
+    assert fl.Run(cut).history().num_rows <= history.num_rows
+    (cut / "alarms.jsonl").write_text('{"name": "a"}\n{"name": "torn')
+    assert fl.Run(cut).alarms == [{"name": "a"}]
+    (cut / "history.arrows").unlink()
+    with pytest.raises(fl.InputError, match=r"history\.arrows does not exist"):
+        fl.Run(cut).history()
+
+
 def test_events_have_keys_times_and_states(run):
     events = run.events()
     assert (np.sort(events.numpy("key")) == np.arange(EVENTS)).all()

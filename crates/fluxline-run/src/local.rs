@@ -76,9 +76,9 @@ impl LocalBuild {
         self.output.publish(Counts::of(pipeline), stats, &self.monitor);
     }
 
-    /// Publishes the ledger so far for a live view, if there is one.
-    fn publish_parts(&mut self, now: Moment) {
-        if !self.monitor.is_watched() {
+    /// Publishes the ledger so far, if somebody wants it or the run ends.
+    fn publish_parts(&mut self, now: Moment, is_end: bool) {
+        if !is_end && !self.monitor.is_counted() {
             return self.output.end_parts();
         }
         let pipeline = &self.pipeline;
@@ -149,7 +149,7 @@ impl PacketTaker for LocalBuild {
         }
         if self.ticks.is_multiple_of(PUBLISH_TICKS) {
             self.publish();
-            self.publish_parts(now);
+            self.publish_parts(now, false);
         }
     }
 
@@ -160,7 +160,7 @@ impl PacketTaker for LocalBuild {
         self.pipeline.last_reports().for_each(|said| self.monitor.note(Some(said)));
         self.hand_on();
         self.publish();
-        self.publish_parts(now);
+        self.publish_parts(now, true);
         let source_lines = self.output.inputs();
         let delays = self.output.delays();
         let (periods, paused) = self.output.end(Counts::of(&self.pipeline));

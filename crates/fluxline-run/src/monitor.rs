@@ -67,8 +67,10 @@ struct Shared {
     state: Mutex<State>,
     /// The recorder's share of the ledger, which it alone changes.
     recorded: Mutex<Ledger>,
-    /// The time until which somebody watches, by the monotonic clock \[ns\].
+    /// The time until which somebody watches packets too, by the monotonic clock \[ns\].
     watched_until: AtomicU64,
+    /// The time until which somebody wants counters, by the same clock \[ns\].
+    counted_until: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -183,7 +185,7 @@ impl Monitor {
     /// Publishes the counters of this clone's input ten times a second, if somebody watches.
     pub(crate) fn publish_input(&self, counters: impl FnOnce() -> PublishedInput) {
         let now = clock::monotonic();
-        if self.is_watched() && now.as_ns() >= self.due.load(Ordering::Relaxed) {
+        if self.is_counted() && now.as_ns() >= self.due.load(Ordering::Relaxed) {
             self.due.store((now + INPUT_PERIOD).as_ns(), Ordering::Relaxed);
             let counters = counters();
             self.state().inputs.insert(self.input, counters);
@@ -195,10 +197,14 @@ impl Monitor {
         self.state().inputs.insert(self.input, published);
     }
 
-    /// Returns true when somebody asked for the live ledger a short time ago.
+    /// Returns true when somebody asked for a live view with its packets a short time ago.
     pub(crate) fn is_watched(&self) -> bool {
-        let until = self.shared.watched_until.load(Ordering::Relaxed);
-        until != NEVER && clock::monotonic().as_ns() < until
+        is_before(&self.shared.watched_until)
+    }
+
+    /// Returns true when somebody asked for the live ledger a short time ago.
+    pub(crate) fn is_counted(&self) -> bool {
+        is_before(&self.shared.counted_until)
     }
 
     /// Publishes the readout's share of a live view, and the recorder's of the same moment: no
@@ -257,15 +263,17 @@ impl Monitor {
         self.recorded().clone()
     }
 
-    /// Asks the threads to publish, as a page does.
+    /// Asks the threads to publish counters and packets, as a page does.
     pub(crate) fn watch(&self) {
+        let until = clock::monotonic() + WATCHED;
+        self.shared.watched_until.fetch_max(until.as_ns(), Ordering::Relaxed);
         self.ask(WATCHED);
     }
 
-    /// Asks the threads to publish for some time.
+    /// Asks the threads to publish counters for some time.
     pub(crate) fn ask(&self, time: Span) {
         let until = clock::monotonic() + time;
-        self.shared.watched_until.fetch_max(until.as_ns(), Ordering::Relaxed);
+        self.shared.counted_until.fetch_max(until.as_ns(), Ordering::Relaxed);
     }
 
     /// Returns what the threads published last, as one ledger.
@@ -297,6 +305,12 @@ impl Monitor {
     fn recorded(&self) -> MutexGuard<'_, Ledger> {
         self.shared.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true before a time by the monotonic clock \[ns\].
+fn is_before(until: &AtomicU64) -> bool {
+    let until = until.load(Ordering::Relaxed);
+    until != NEVER && clock::monotonic().as_ns() < until
 }
 
 /// Keeps a new text; returns true when it did.

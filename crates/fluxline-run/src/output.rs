@@ -23,8 +23,8 @@ pub(crate) struct Output {
     control: Control,
     /// The purpose of the events that close now, and the counters of each such time.
     periods: Periods,
-    /// Samples closed events while somebody watches.
-    sampler: Option<Sampler>,
+    /// Samples closed events for live views.
+    sampler: Sampler,
     /// The delays of all events; `None` where packets have times of another day.
     delays: Option<Histogram<u64>>,
 }
@@ -39,7 +39,7 @@ impl Output {
             spare: EventBatch::default(),
             periods: Periods::begin(control.records(), clock::now()),
             control,
-            sampler: None,
+            sampler: Sampler::new(),
             delays: None,
         }
     }
@@ -80,9 +80,7 @@ impl Output {
     /// Passes closed events to the recorder; waits while it is behind.
     pub fn put(&mut self, batch: EventBatch) {
         if !batch.is_empty() {
-            if let Some(sampler) = &mut self.sampler {
-                sampler.take(&batch);
-            }
+            self.sampler.take(&batch);
             if let Some(delays) = &mut self.delays {
                 Delays::add(delays, &batch);
             }
@@ -120,7 +118,8 @@ impl Output {
     /// Publishes a ledger for a live view, which has everything but the paused time.
     pub fn publish_parts(&mut self, mut ledger: Ledger, counts: Counts, now: Moment, to: &Monitor) {
         ledger.paused = self.periods.paused(counts);
-        let sampler = self.sampler.get_or_insert_with(Sampler::new);
+        let sampler = &mut self.sampler;
+        sampler.keep_packets(to.is_watched());
         let (delays, packets) = (sampler.delays(now), sampler.packets());
         let delay_counts = sampler.delay_counts();
         let at = clock::now();
@@ -129,6 +128,6 @@ impl Output {
 
     /// Ends a live view that nobody watches any more.
     pub fn end_parts(&mut self) {
-        self.sampler = None;
+        self.sampler.keep_packets(false);
     }
 }

@@ -113,13 +113,14 @@ pub struct Newest {
     pub bytes: Vec<u8>,
 }
 
-/// Collects delays and packets of closed events, while somebody watches.
+/// Collects delays of closed events, and their packets while somebody watches these.
 pub(crate) struct Sampler {
     delays: Histogram<u64>,
     shown: Delays,
     shown_counts: Arc<[DelayCount]>,
     shown_at: Moment,
-    packets: BTreeMap<u32, Newest>,
+    /// The newest packets; `None`: nobody watches.
+    packets: Option<BTreeMap<u32, Newest>>,
 }
 
 /// The longest delay of the first class \[ns\].
@@ -134,27 +135,42 @@ impl Sampler {
             shown: Delays::default(),
             shown_counts: Arc::default(),
             shown_at: Moment::default(),
-            packets: BTreeMap::new(),
+            packets: None,
         }
     }
 
     /// Takes the events of a batch.
     pub fn take(&mut self, batch: &EventBatch) {
         Delays::add(&mut self.delays, batch);
+        if let Some(mut packets) = self.packets.take() {
+            Sampler::take_packets(&mut packets, batch);
+            self.packets = Some(packets);
+        }
+    }
+
+    /// Keeps packets from now on, or no longer.
+    pub fn keep_packets(&mut self, is_watched: bool) {
+        match is_watched {
+            true => _ = self.packets.get_or_insert_default(),
+            false => self.packets = None,
+        }
+    }
+
+    fn take_packets(packets: &mut BTreeMap<u32, Newest>, batch: &EventBatch) {
         let mut end = batch.bytes.len();
         for row in batch.packets.iter().rev() {
             let start = end - row.bytes as usize;
             let bytes = &batch.bytes[start..end];
             end = start;
-            self.keep(row, bytes);
+            Sampler::keep(packets, row, bytes);
         }
     }
 
     /// Keeps a packet if it is newer than the one of its source.
-    fn keep(&mut self, row: &PacketRow, bytes: &[u8]) {
+    fn keep(packets: &mut BTreeMap<u32, Newest>, row: &PacketRow, bytes: &[u8]) {
         let bytes = &bytes[..bytes.len().min(PACKET_BYTES_MAX)];
-        let full = self.packets.len() >= PACKETS_MAX;
-        match self.packets.get_mut(&row.source) {
+        let full = packets.len() >= PACKETS_MAX;
+        match packets.get_mut(&row.source) {
             Some(newest) if newest.row.time < row.time => {
                 newest.row = *row;
                 newest.bytes.clear();
@@ -162,7 +178,7 @@ impl Sampler {
             }
             None if !full => {
                 let newest = Newest { row: *row, bytes: bytes.to_vec() };
-                self.packets.insert(row.source, newest);
+                packets.insert(row.source, newest);
             }
             _ => {}
         }
@@ -170,10 +186,10 @@ impl Sampler {
 
     /// Returns the newest packets.
     pub fn packets(&self) -> Arc<BTreeMap<u32, Newest>> {
-        Arc::new(self.packets.clone())
+        Arc::new(self.packets.clone().unwrap_or_default())
     }
 
-    /// Returns the delays of the last full second.
+    /// Returns the delays of the last full second, or of the longer time since the last call.
     pub fn delays(&mut self, now: Moment) -> Delays {
         if now.since(self.shown_at).as_ns() >= DELAYS_PERIOD_NS {
             self.shown = Delays::of(&self.delays);

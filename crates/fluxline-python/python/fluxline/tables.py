@@ -52,6 +52,24 @@ class Table:
     def __iter__(self) -> Iterator[Batch]:
         return self._begin()
 
+    def __len__(self) -> int:
+        """Count the rows; all batches are read."""
+        return sum(len(batch) for batch in self)
+
+    def __bool__(self) -> bool:
+        return True  # without a count of the rows
+
+    def head(self, rows: int = 5) -> Any:
+        """Return the first rows as a pyarrow.Table; only their batches are read."""
+        pa, batches, count = _library("pyarrow"), [], 0
+        reader = self.reader()
+        for batch in reader:
+            batches.append(batch)
+            count += batch.num_rows
+            if count >= rows:
+                break
+        return pa.Table.from_batches(batches, reader.schema).slice(0, rows)
+
     def __arrow_c_schema__(self) -> object:
         return self._schema.__arrow_c_schema__()
 

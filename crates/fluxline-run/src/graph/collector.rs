@@ -207,7 +207,7 @@ impl Collector {
             }
             if published.elapsed() >= PUBLISH_EVERY {
                 published = Instant::now();
-                self.publish();
+                self.publish(false);
             }
         }
     }
@@ -246,8 +246,8 @@ impl Collector {
         Counts::of_ledger(&self.sum(false).counts)
     }
 
-    /// Publishes the newest counts of all nodes.
-    fn publish(&mut self) {
+    /// Publishes the newest counts of all nodes; the ledger if somebody wants it or the run ends.
+    fn publish(&mut self, is_end: bool) {
         let Sum { mut counts, taken } = self.sum(false);
         let of = Counts::of_ledger(&counts);
         if self.output.has_changed() {
@@ -261,7 +261,7 @@ impl Collector {
             ..Stats::default()
         };
         self.output.publish(of, stats, &self.monitor);
-        if !self.monitor.is_watched() {
+        if !is_end && !self.monitor.is_counted() {
             return self.output.end_parts();
         }
         counts.inputs = taken.into_iter().map(taken_of).collect();
@@ -271,7 +271,7 @@ impl Collector {
 
     /// Ends the run: returns its counts, and the way to the recorder.
     pub fn finish(mut self) -> (Sum, Output) {
-        self.publish();
+        self.publish(true);
         let mut sum = self.sum(true);
         sum.taken.resize(self.inputs, Default::default());
         (sum, self.output)
