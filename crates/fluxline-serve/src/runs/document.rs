@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fluxline_daq::ledger::Ledger;
-use fluxline_daq::record::{RunEnd, RunFolder};
+use fluxline_daq::record::{Marks, RunEnd, RunFolder};
 use serde_json::{Value, json};
 
 use super::described::Descriptions;
@@ -26,7 +26,8 @@ pub fn word(end: RunEnd) -> &'static str {
     }
 }
 
-/// Returns a run as a line of the list: from run.json alone, so that long lists are quick.
+/// Returns a run as a line of the list: from run.json and the marks alone, so that long lists are
+/// quick.
 pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
     let Ok(folder) = RunFolder::open(path) else { return Value::Null };
     let (run, fault) = match folder.read_run() {
@@ -34,6 +35,7 @@ pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
         Err(error) => (Value::Null, error.to_string().into()),
     };
     let totals = &run["totals"];
+    let marks = Marks::read(folder.directory());
     json!({
         "id": id,
         "name": run["experiment"]["name"],
@@ -46,6 +48,8 @@ pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
         "status": run["status"],
         "sentence": run["sentence"],
         "shot": run["control"]["shot"],
+        "tags": marks.tags,
+        "comment": marks.comment_text(),
         "page": if end == RunEnd::Running { page(&folder) } else { None },
         "fault": fault,
     })
@@ -82,6 +86,7 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
     let ledger = ledger.filter(|ledger| !ledger.inputs.is_empty());
     let index = &read.visitor;
     let incomplete = index.by_status.iter().filter(|(status, _)| **status != "complete");
+    let marks = Marks::read(folder.directory());
     let remarks = run["control"]["remarks"].as_array().cloned().unwrap_or_default();
     json!({
         "recorded_run": true,
@@ -93,6 +98,8 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
         "shot": run["control"]["shot"],
         "sentence": run["sentence"],
         "remarks": remarks,
+        "tags": marks.tags,
+        "comment": marks.comment_text(),
         "notes": run["notes"].as_array().cloned().unwrap_or_default(),
         "faults": read.faults,
         "page": if read.end == RunEnd::Running { page(folder) } else { None },
