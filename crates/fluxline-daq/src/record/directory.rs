@@ -204,7 +204,7 @@ impl Directory {
         u64::try_from(found.st_size).ok()
     }
 
-    /// Returns the time of its last change \[ns since 1970\]; 0 where the system does not report it.
+    /// Returns the time of its last change \[ns since 1970\]; 0 where it is unknown.
     #[must_use]
     pub fn changed_ns(&self) -> u64 {
         let Ok(found) = fs::fstat(&*self.handle) else { return 0 };

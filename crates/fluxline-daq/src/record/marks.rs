@@ -147,7 +147,7 @@ impl Marks {
     /// Reads the marks of a run; without a file, there are none.
     ///
     /// Lines that cannot be read are left out, and the marks have a fault. A last line without its
-    /// end is torn, which is no fault. Cost: at most 1 MiB is read.
+    /// end is torn, and left out. Cost: at most 1 MiB is read.
     #[must_use]
     pub fn read(folder: &Directory) -> Marks {
         let mut marks = Marks::default();

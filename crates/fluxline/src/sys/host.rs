@@ -48,7 +48,7 @@ pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
     if got == into.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns the local zone's distance from UTC at a time \[s since 1970\] \[s\]; 0 where it is unknown.
+/// Returns the local zone's distance from UTC \[s\] at a time \[s since 1970\]; 0: unknown.
 #[cfg(not(loom))]
 pub(crate) fn local_offset_s(at_s: i64) -> i64 {
     // SAFETY: tm is a C structure of integers and a pointer, for which all zeros are valid.
