@@ -20,6 +20,7 @@ pub mod other;
 mod packet_file;
 pub mod recover;
 pub mod run;
+pub mod runs;
 pub mod serve;
 pub mod ship;
 pub mod shm;

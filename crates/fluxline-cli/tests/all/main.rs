@@ -11,6 +11,7 @@ mod ends;
 mod every_format;
 mod export_interrupted;
 mod format_tools;
+mod found_runs;
 mod generated_files;
 #[cfg(not(feature = "kafka"))]
 mod kafka;
