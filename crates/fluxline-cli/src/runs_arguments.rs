@@ -1,4 +1,4 @@
-//! The arguments of `fluxline runs`.
+//! The arguments of `fluxline runs` and `fluxline sequence`.
 
 use std::path::PathBuf;
 
@@ -151,6 +151,25 @@ pub enum SortKey {
     Size,
     /// By the verdict
     Status,
+}
+
+/// `fluxline sequence`.
+#[derive(Debug, Args)]
+pub struct SequenceArguments {
+    /// The sequence file
+    pub sequence: PathBuf,
+    /// Go on after the last finished run of a sequence that was stopped or killed
+    #[arg(long, conflicts_with = "restart")]
+    pub resume: bool,
+    /// Begin with the first run again, although the sequence before has not ended
+    #[arg(long)]
+    pub restart: bool,
+    /// The file of the progress [default: sequence.jsonl beside the sequence file]
+    #[arg(long, value_name = "FILE")]
+    pub progress: Option<PathBuf>,
+    /// Print the runs and their commands, and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[cfg(test)]

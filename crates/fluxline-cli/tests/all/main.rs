@@ -33,6 +33,7 @@ mod roce_life;
 mod roce_reliable;
 mod run_options;
 mod rxe_run;
+mod sequences;
 mod serve;
 mod several_files;
 mod shm;
