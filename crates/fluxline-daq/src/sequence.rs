@@ -373,7 +373,7 @@ mod tests {
             ("[sequence]\nexperiment = 'e.toml'\nruns = 3\nstop = { events = 0 }\n", "is 0"),
             ("[sequence]\nexperiment = 'e.toml'\nruns = 3\nstop = { seconds = -1 }\n", "seconds"),
             (&format!("{SET}values = []\n"), "is empty"),
-            (&format!("{SET}values = ['a\\nb']\n"), "control character"),
+            (&format!("{SET}values = [\"a\\nb\"]\n"), "control character"),
             (&format!("{SET}values = [nan]\n"), "nan"),
             (&format!("{SET}from = 1\nto = 2\n"), "needs either"),
             (&format!("{SET}from = 1\nto = 2\nstep = 0\n"), "step"),
@@ -385,7 +385,7 @@ mod tests {
             (&format!("{}values = [1]\n", SET.replace("{value}", "v")), "set nothing"),
             (&format!("{SET}values = [1]\nseconds = 0\n"), "more than 0"),
             (&format!("{SET}values = [1]\nwait = {{ command = [] }}\n"), "is empty"),
-            (&format!("{SET}values = [1]\n{}values = [1]\n", &SET[34..]), "two sets"),
+            (&format!("{SET}values = [1]\n{}values = [1]\n", &SET[33..]), "two sets"),
         ];
         for (text, words) in cases {
             let error = Sequence::parse("scan.toml", text).expect_err(text).to_string();

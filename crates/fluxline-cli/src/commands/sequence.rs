@@ -307,14 +307,18 @@ impl Work<'_> {
             ..failure
         };
         let options =
-            Options { stop: self.stop.inner(), open_sink: kafka::OPEN_SINK, ..Options::default() };
+            Options { stop: self.stop.clone(), open_sink: kafka::OPEN_SINK, ..Options::default() };
         let seconds = self.experiment.seconds;
         let began = Instant::now();
         let acquisition = fluxline_run::start_with(self.experiment.clone(), options)
             .map_err(|error| of_run(error.into()))?;
         let folder = acquisition.plan().folder.clone().unwrap_or_default();
-        self.progress
-            .add(Entry::Started { run: number, folder: folder.to_string_lossy().into_owned() })?;
+        let started = Entry::Started { run: number, folder: folder.to_string_lossy().into() };
+        if let Err(failure) = self.progress.add(started) {
+            acquisition.stop();
+            acquisition.wait()?;
+            return Err(failure);
+        }
         mark(&folder, tags.clone());
         let note = format!("{}: run {number} of {all} {}", self.name(), tags.join(" "));
         // The marks have the values too; a note is refused only if it is too long.
