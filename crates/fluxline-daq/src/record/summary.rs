@@ -136,18 +136,16 @@ fn read_head(folder: &Directory) -> Result<Head, FolderError> {
         line: error.line(),
         reason: error.to_string(),
     };
-    match bytes {
-        0..=AT_ONCE_BYTES_MAX => {
-            let mut whole = Vec::with_capacity(bytes as usize + 1);
-            let read = file.take(AT_ONCE_BYTES_MAX).read_to_end(&mut whole);
-            read.map_err(|reason| FolderError::explain(&path(), reason))?;
-            serde_json::from_slice(&whole).map_err(text)
-        }
-        ..=RUN_BYTES_MAX => {
-            serde_json::from_reader(BufReader::new(file.take(RUN_BYTES_MAX))).map_err(text)
-        }
-        _ => Err(FolderError::TooLarge { path: path(), bytes_max: RUN_BYTES_MAX }),
+    if bytes > RUN_BYTES_MAX {
+        return Err(FolderError::TooLarge { path: path(), bytes_max: RUN_BYTES_MAX });
     }
+    if bytes > AT_ONCE_BYTES_MAX {
+        return serde_json::from_reader(BufReader::new(file.take(RUN_BYTES_MAX))).map_err(text);
+    }
+    let mut whole = Vec::with_capacity(bytes as usize + 1);
+    let read = file.take(AT_ONCE_BYTES_MAX).read_to_end(&mut whole);
+    read.map_err(|reason| FolderError::explain(&path(), reason))?;
+    serde_json::from_slice(&whole).map_err(text)
 }
 
 /// The part of `run.json` that a list shows.
