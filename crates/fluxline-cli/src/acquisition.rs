@@ -50,12 +50,32 @@ pub fn run(experiment: Experiment, how: How) -> Result<Report, Failure> {
     let listening = serve.config(&experiment).as_ref().map(served::listen).transpose()?;
     let acquisition = fluxline_run::start_with(experiment, options)?;
     let _served = listening.map(|on| Served::start(on, &acquisition)).transpose()?;
+    watch(acquisition, Shown { quiet, lead: String::new() }, |_| {})
+}
+
+/// The output of an acquisition that is watched.
+pub struct Shown {
+    /// Shows notes only.
+    pub quiet: bool,
+    /// The beginning of the line of counters.
+    pub lead: String,
+}
+
+/// Waits for the end of an acquisition, with its line of counters; `each` sees it all the time.
+pub fn watch(
+    acquisition: Acquisition,
+    shown: Shown,
+    mut each: impl FnMut(&Acquisition),
+) -> Result<Report, Failure> {
+    let Shown { quiet, lead } = shown;
     if !quiet {
         announce(acquisition.plan());
     }
-    let mut line = if quiet || log::is_on() { Line::notes_only() } else { Line::of_counters() };
+    let line = if quiet || log::is_on() { Line::notes_only() } else { Line::of_counters() };
+    let mut line = Line { lead, ..line };
     while !acquisition.is_finished() {
         std::thread::sleep(POLL_PERIOD);
+        each(&acquisition);
         line.note(&acquisition.notes(line.noted));
         line.draw(&acquisition);
     }
@@ -88,6 +108,8 @@ struct Line {
     before: (f64, u64),
     /// Notes printed.
     noted: usize,
+    /// Its beginning.
+    lead: String,
 }
 
 impl Line {
@@ -101,7 +123,7 @@ impl Line {
 
     fn on(bar: ProgressBar) -> Line {
         let began = Instant::now();
-        Line { bar, began, drawn: began, before: (0.0, 0), noted: 0 }
+        Line { bar, began, drawn: began, before: (0.0, 0), noted: 0, lead: String::new() }
     }
 
     fn note(&mut self, notes: &[String]) {
@@ -126,8 +148,9 @@ impl Line {
         self.before = (now, bytes);
         let recorded = HumanBytes(acquisition.stats().recorded_bytes);
         self.bar.set_message(format!(
-            "{} packets of {sources} sources, {rate:.2} Gb/s | lost {lost}, rejected {rejected} | \
+            "{}{} packets of {sources} sources, {rate:.2} Gb/s | lost {lost}, rejected {rejected} | \
              {} events, {incomplete} incomplete | {recorded} on disk | ring {ring_percent} %",
+            self.lead,
             HumanCount(packets),
             HumanCount(events),
         ));

@@ -14,6 +14,7 @@ use crate::format_arguments::{FormatArguments, FormatCommand};
 use crate::fpga_arguments::FpgaCommand;
 use crate::page_arguments::{ServeArguments, ServeRunsArguments};
 use crate::run_arguments::{GatherArguments, RecoverArguments, ShipArguments};
+use crate::runs_arguments::{RunsArguments, SequenceArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -55,6 +56,16 @@ pub enum Command {
     #[command(after_help = "Examples:\n  fluxline inspect runs/0042\n  \
         fluxline inspect kafka://10.0.0.5:9092/lab.beam --watch")]
     Inspect(InspectArguments),
+    /// List runs, search them, and add tags and comments to them
+    #[command(after_help = "Examples:\n  fluxline runs\n  \
+        fluxline runs /data/runs --search beam --since 2026-11-23 --sort lost --limit 20\n  \
+        fluxline runs tag runs/0042 calibration\n  \
+        fluxline runs comment runs/0042 \"beam was unstable\"")]
+    Runs(RunsArguments),
+    /// Do several runs one after the other, with settings that change from run to run
+    #[command(after_help = "Examples:\n  fluxline sequence scan.toml\n  \
+        fluxline sequence scan.toml --resume")]
+    Sequence(SequenceArguments),
     /// Write a run's events as Parquet, Arrow, CSV or NumPy files
     #[command(after_help = "Examples:\n  fluxline export runs/0042 --to parquet\n  \
         fluxline export runs/0042 --to npy --columns adc --sources board=1 --events 0..1000\n  \

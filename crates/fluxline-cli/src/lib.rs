@@ -16,9 +16,13 @@ mod export_arguments;
 mod format_arguments;
 mod fpga_arguments;
 mod kafka;
+mod local_time;
 mod page_arguments;
 mod run_arguments;
+mod runs_arguments;
+mod sequence_progress;
 mod served;
+mod user_command;
 mod words;
 
 use std::process::ExitCode;
@@ -45,6 +49,8 @@ fn dispatch(command: Command, json: bool) -> Result<Ending, Failure> {
         Command::Ctl(ctl) => commands::ctl::ctl(&ctl, json).map(well),
         Command::Serve(serve) => commands::serve::serve(&serve, json).map(well),
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
+        Command::Runs(of) => commands::runs::runs(&of, json).map(well),
+        Command::Sequence(of) => commands::sequence::sequence(&of, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),
         Command::Gather(gather) => commands::gather::gather(&gather, json),

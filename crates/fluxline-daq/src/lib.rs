@@ -24,6 +24,7 @@ mod missing_range;
 pub mod pipeline;
 pub mod readout;
 pub mod record;
+pub mod sequence;
 mod times;
 
 pub use input_error::InputError;

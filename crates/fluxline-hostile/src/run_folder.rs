@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::record::{Integrity, Join, JoinedReader, recover};
+use fluxline_daq::record::{
+    Author, Directory, Integrity, Join, JoinedReader, Mark, Marks, RunSummary, recover,
+};
 use fluxline_export::{Existing, ExportConfig, ExportFormat, export};
 use fluxline_packet::shipped::shipped;
 use fluxline_serve::{Listening, Server, ServerConfig, paths_of_runs};
@@ -29,11 +31,12 @@ const KINDS: [ExportFormat; 4] =
     [ExportFormat::Csv, ExportFormat::Npy, ExportFormat::Parquet, ExportFormat::Arrow];
 
 /// The names of files and folders in a run folder; `KIND` is that of an export.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "run.json",
     "run.new",
     "run.json.torn",
     "sources.jsonl",
+    "marks.jsonl",
     "serve.url",
     "formats",
     "formats/counter.toml",
@@ -168,6 +171,16 @@ fn inspect(run: &Path) {
     let _ = Integrity::of(reader.folder(), reader.report()).sentence();
 }
 
+/// Reads the line of the run in a list, and adds a tag to it.
+fn list(run: &Path, runs: &Path) {
+    let Ok(runs) = Directory::open(runs) else { return };
+    let _ = RunSummary::read(&runs, Path::new("run"));
+    if let Ok(run) = Directory::open(run) {
+        let _ = Marks::append(&run, &Author::new("fuzzer", 1), &[Mark::Tag("tag".to_owned())]);
+        let _ = Marks::read(&run);
+    }
+}
+
 /// Asks a page over the folder of the run for everything; no answer has the victim.
 fn serve(runs: &Path) {
     let listen = Some(([127, 0, 0, 1], 0).into());
@@ -200,6 +213,7 @@ pub fn run_folder_with(things: &[(&str, Thing)], kind: ExportFormat) {
     }
     let folder = run.join(format!("export-{}", kind.extension()));
     inspect(&run);
+    list(&run, outside);
     serve(outside);
     let config = ExportConfig::new(kind, folder);
     let _ = export(&run, &config);

@@ -18,6 +18,14 @@ pub fn random_bytes() -> std::io::Result<[u8; 16]> {
     Ok(bytes)
 }
 
+/// Returns the distance of the local zone from UTC at a time \[s since 1970\] \[s\]: 3600 is one
+/// hour east. The zone is that of TZ, else of /etc/localtime.
+#[cfg(not(loom))]
+#[must_use]
+pub fn local_offset_s(at_s: i64) -> i64 {
+    crate::sys::host::local_offset_s(at_s)
+}
+
 /// Returns the discipline of the clock of [`crate::clock::now`]; `None` where the kernel does not
 /// report it.
 #[cfg(not(loom))]

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::Ledger;
-use fluxline_daq::record::{Integrity, Join, JoinReport, JoinedReader, ReadReport};
+use fluxline_daq::record::{Integrity, Join, JoinReport, JoinedReader, Marks, ReadReport};
 use serde_json::{Value, json};
 
-use super::integrity;
+use super::{integrity, runs};
 use crate::arguments::InspectArguments;
 use crate::failure::{self, Ending, Failure};
-use crate::say;
+use crate::output::escaped_line;
+use crate::{local_time, say};
+
+/// Most notes of operators that are shown.
+const NOTES_MAX: usize = 20;
 
 /// The contents of the event files.
 #[derive(Default)]
@@ -21,6 +25,8 @@ struct Found {
     report: ReadReport,
     integrity: Integrity,
     joined: JoinReport,
+    /// Tags and comment, which are beside the event files.
+    marks: Marks,
 }
 
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
@@ -79,6 +85,7 @@ fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
         "events_by_status": found.by_status,
         "incomplete": found.incomplete,
         "joined": super::joined_document(found.joined),
+        "marks": runs::marks_document(&found.marks),
         "readable": {
             "batches": found.report.batches, "events": found.report.events,
             "packets": found.report.packets, "bytes": found.report.bytes,
@@ -112,6 +119,7 @@ fn read(
     }
     found.report = reader.report().clone();
     found.joined = reader.joined();
+    found.marks = Marks::read(reader.folder().directory());
     found.integrity = Integrity::of(reader.folder(), &found.report);
     Ok(found)
 }
@@ -120,11 +128,9 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     let name = document["experiment"]["name"].as_str().unwrap_or("unknown");
     say!("run      {} ({name})", arguments.run.display());
     say!("state    {}", integrity::explain(found.integrity.end));
-    if let (Some(began), Some(ended)) =
-        (document["began_ns"].as_u64(), document["ended_ns"].as_u64())
-    {
-        say!("lasted   {:.3} s", ended.saturating_sub(began) as f64 * 1e-9);
-    }
+    print_times(document);
+    print_operators(document);
+    runs::print_marks(&found.marks);
     let report = &found.report;
     say!(
         "holds    {} events, {} packets, {} bytes in {} batches",
@@ -156,7 +162,36 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     say!("Next: fluxline export {} --to parquet", arguments.run.display());
 }
 
-/// Prints the ledger of the run's end, and compares the files with it.
+/// Prints start, end and length, as far as run.json has them.
+fn print_times(document: &Value) {
+    let (began, ended) = (document["began_ns"].as_u64(), document["ended_ns"].as_u64());
+    if let Some(began) = began {
+        say!("began    {}", local_time::iso(began));
+    }
+    if let Some(ended) = ended {
+        say!("ended    {}", local_time::iso(ended));
+    }
+    if let (Some(began), Some(ended)) = (began, ended) {
+        say!("lasted   {:.3} s", ended.saturating_sub(began) as f64 * 1e-9);
+    }
+}
+
+/// Prints the shot number and the operators' notes.
+fn print_operators(document: &Value) {
+    let control = &document["control"];
+    if let Some(shot) = control["shot"].as_u64() {
+        say!("shot     {shot}");
+    }
+    let notes = control["remarks"].as_array().map_or(&[][..], Vec::as_slice);
+    for note in notes.iter().take(NOTES_MAX) {
+        let at = note["at_ns"].as_u64().map_or("-".to_owned(), local_time::iso);
+        say!("note     {at} {}", escaped_line(note["text"].as_str().unwrap_or_default()));
+    }
+    if notes.len() > NOTES_MAX {
+        say!("         and {} more notes in run.json", notes.len() - NOTES_MAX);
+    }
+}
+
 /// Prints the requirements of the experiment, as the run checked them.
 fn print_requirements(document: &Value) {
     let checked = document["requirements"].as_array();
@@ -165,6 +200,7 @@ fn print_requirements(document: &Value) {
     }
 }
 
+/// Prints the ledger of the run's end, and compares the files with it.
 fn print_ledger(document: &Value, integrity: &Integrity) {
     let ledger = match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
         Ok(ledger) if !ledger.inputs.is_empty() => ledger,

@@ -20,6 +20,8 @@ pub mod other;
 mod packet_file;
 pub mod recover;
 pub mod run;
+pub mod runs;
+pub mod sequence;
 pub mod serve;
 pub mod ship;
 pub mod shm;

@@ -11,6 +11,7 @@ mod ends;
 mod every_format;
 mod export_interrupted;
 mod format_tools;
+mod found_runs;
 mod generated_files;
 mod health;
 #[cfg(not(feature = "kafka"))]
@@ -33,6 +34,7 @@ mod roce_life;
 mod roce_reliable;
 mod run_options;
 mod rxe_run;
+mod sequences;
 mod serve;
 mod several_files;
 mod shm;

@@ -204,6 +204,14 @@ impl Directory {
         u64::try_from(found.st_size).ok()
     }
 
+    /// Returns the time of its last change \[ns since 1970\]; 0 where it is unknown.
+    #[must_use]
+    pub fn changed_ns(&self) -> u64 {
+        let Ok(found) = fs::fstat(&*self.handle) else { return 0 };
+        let seconds = u64::try_from(found.st_mtime).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000)
+    }
+
     /// Returns the names in it, in any order.
     pub fn names(&self) -> Result<Vec<String>, FolderError> {
         let explain = |errno: Errno| FolderError::explain(&self.path, errno.into());

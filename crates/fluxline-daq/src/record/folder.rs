@@ -107,6 +107,11 @@ impl RunFolder {
         }
     }
 
+    /// Returns the run in an open directory, which the caller knows to be one.
+    pub(super) fn of(directory: Directory) -> RunFolder {
+        RunFolder { directory }
+    }
+
     /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -255,7 +260,8 @@ pub(super) fn complete_lines_bytes(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
 }
 
-fn event_file_number(name: &str) -> Option<u32> {
+/// Returns the number of an event file with this name.
+pub(super) fn event_file_number(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("events-")?.strip_suffix(".arrows")?;
     let number = digits.parse().ok()?;
     (event_file_name(number) == name).then_some(number)

@@ -34,8 +34,9 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
-    fn of(folder: &RunFolder, run: &Value) -> RunEnd {
-        match run["state"].as_str() {
+    /// Returns the end of a run with this `state` in run.json.
+    pub(super) fn of_state(folder: &RunFolder, state: Option<&str>) -> RunEnd {
+        match state {
             Some("running") if is_recording(folder) => RunEnd::Running,
             Some("running") => RunEnd::Killed,
             Some("finished") => RunEnd::Finished,
@@ -105,7 +106,7 @@ impl Integrity {
             Err(FolderError::Missing(_)) => (Value::Null, Some(format!("{RUN_FILE} is missing"))),
             Err(error) => (Value::Null, Some(error.to_string())),
         };
-        let end = RunEnd::of(folder, &run);
+        let end = RunEnd::of_state(folder, run["state"].as_str());
         let held = Held { batches: found.batches, events: found.events, packets: found.packets };
         // Counts that miss fewer batches than the batches' own numbers were made after the damage.
         let recorded = recorded_by(&run)

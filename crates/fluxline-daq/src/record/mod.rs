@@ -9,6 +9,7 @@
 //! [`Directory`] opens files in folders from anywhere, [`folder`] makes and opens run folders,
 //! [`writer`] records, [`reader`] reads back, [`mod@join`] puts late fragments into their events,
 //! [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`.
+//! [`Marks`] are the tags and the comment of a run, [`RunSummary`] is its line in a list.
 //! `fluxline-export` decodes packets and converts runs for other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
@@ -21,6 +22,7 @@ mod history;
 pub mod integrity;
 pub mod join;
 mod lock;
+mod marks;
 mod message;
 pub mod reader;
 pub mod recover;
@@ -29,6 +31,7 @@ mod scan;
 pub mod schema;
 mod storage;
 mod stream;
+mod summary;
 mod ways;
 pub mod writer;
 
@@ -41,6 +44,7 @@ pub use history::{
 pub use integrity::{Integrity, RunEnd};
 pub use join::{Join, JoinReport, JoinedReader};
 pub use lock::is_recording;
+pub use marks::{Author, Comment, MARKS_FILE, Mark, MarkError, Marks, check_tag};
 pub use reader::{
     BatchMark, Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable,
 };
@@ -48,5 +52,6 @@ pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use reserve::EndReserve;
 pub use storage::{Disk, Storage};
 pub use stream::{BatchDigest, StreamEncoder};
+pub use summary::{FoundFolders, RunSummary, folders_of};
 pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, SyncPolicy, WriteFault};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fluxline_daq::ledger::Ledger;
-use fluxline_daq::record::{RunEnd, RunFolder};
+use fluxline_daq::record::{Marks, RunEnd, RunFolder};
 use fluxline_run::{RaisedAlarm, read_alarms};
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ pub fn word(end: RunEnd) -> &'static str {
     }
 }
 
-/// Returns a run as a line of the list: from run.json alone, so that long lists are quick.
+/// Returns a run as a line of the list: from run.json and the marks alone, so that long lists are
+/// quick.
 pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
     let Ok(folder) = RunFolder::open(path) else { return Value::Null };
     let (run, fault) = match folder.read_run() {
@@ -35,6 +36,7 @@ pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
         Err(error) => (Value::Null, error.to_string().into()),
     };
     let totals = &run["totals"];
+    let marks = Marks::read(folder.directory());
     json!({
         "id": id,
         "name": run["experiment"]["name"],
@@ -47,6 +49,8 @@ pub fn line(path: &Path, id: &str, end: RunEnd) -> Value {
         "status": run["status"],
         "sentence": run["sentence"],
         "shot": run["control"]["shot"],
+        "tags": marks.tags,
+        "comment": marks.comment_text(),
         "page": if end == RunEnd::Running { page(&folder) } else { None },
         "fault": fault,
     })
@@ -83,6 +87,7 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
     let ledger = ledger.filter(|ledger| !ledger.inputs.is_empty());
     let index = &read.visitor;
     let incomplete = index.by_status.iter().filter(|(status, _)| **status != "complete");
+    let marks = Marks::read(folder.directory());
     let remarks = run["control"]["remarks"].as_array().cloned().unwrap_or_default();
     json!({
         "recorded_run": true,
@@ -95,6 +100,8 @@ pub fn state(folder: &RunFolder, id: &str, read: &State<Index>) -> Value {
         "sentence": run["sentence"],
         "remarks": remarks,
         "health": health(folder),
+        "tags": marks.tags,
+        "comment": marks.comment_text(),
         "notes": run["notes"].as_array().cloned().unwrap_or_default(),
         "faults": read.faults,
         "page": if read.end == RunEnd::Running { page(folder) } else { None },

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use fluxline_daq::record::folder::RUN_FILE;
-use fluxline_daq::record::{ReadError, RunEnd, RunFolder};
+use fluxline_daq::record::{MARKS_FILE, ReadError, RunEnd, RunFolder};
 use serde_json::{Value, json};
 
 use crate::signal::Choice;
@@ -60,19 +60,24 @@ struct KnownLine {
     line: Value,
 }
 
-/// The times at which a run folder and its run.json changed.
+/// The times at which a run folder and its run.json changed, and the time and size of its marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     folder: SystemTime,
     run: Option<SystemTime>,
+    marks: Option<SystemTime>,
+    marks_bytes: u64,
 }
 
 impl Stamp {
     fn of(path: &Path) -> Option<Stamp> {
-        let run = path.join(RUN_FILE).symlink_metadata().ok();
+        let of = |name| path.join(name).symlink_metadata().ok();
+        let (run, marks) = (of(RUN_FILE), of(MARKS_FILE));
         Some(Stamp {
             folder: path.metadata().ok()?.modified().ok()?,
             run: run.and_then(|run| run.modified().ok()),
+            marks_bytes: marks.as_ref().map_or(0, |marks| marks.len()),
+            marks: marks.and_then(|marks| marks.modified().ok()),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fluxline_core::random::{Draw, test_seed};
 use fluxline_daq::experiment::Experiment;
+use fluxline_daq::record::{Author, Mark, Marks, RunFolder};
 use fluxline_run::{Acquisition, Options};
 use fluxline_serve::{Listening, Server, ServerConfig};
 use serde_json::Value;
@@ -97,6 +98,28 @@ fn every_packet_is_decoded(server: &Server) {
     let signal = get(server, "/api/runs/0000/signal?source=1&field=event_number").json();
     let samples = trace["samples"].as_u64();
     assert_eq!(signal["packets"].as_u64(), samples, "all packets are in the first batches");
+}
+
+#[test]
+fn tags_and_comments_that_are_added_later_are_on_the_list_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    start(folder.path(), 200).wait().expect("ended");
+    let server = serve(folder.path());
+    let row = || get(&server, "/api/runs").json()["runs"][0].clone();
+    let first = row();
+    assert_eq!((&first["tags"], &first["comment"]), (&serde_json::json!([]), &"".into()));
+    let run = RunFolder::open(&folder.path().join("0000")).expect("a run");
+    let add = |mark| {
+        let author = Author::new("ada", 7);
+        Marks::append(run.directory(), &author, &[mark]).expect("added");
+        row()
+    };
+    let tagged = add(Mark::Tag("hv=1100".to_owned()));
+    assert_eq!(tagged["tags"], serde_json::json!(["hv=1100"]));
+    let said = add(Mark::Comment("no beam".to_owned()));
+    assert_eq!((&said["tags"], &said["comment"]), (&tagged["tags"], &"no beam".into()));
+    let state = get(&server, "/api/runs/0000/state").json();
+    assert_eq!((&state["tags"], &state["comment"]), (&tagged["tags"], &"no beam".into()));
 }
 
 #[test]

@@ -48,6 +48,16 @@ pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
     if got == into.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Returns the local zone's distance from UTC \[s\] at a time \[s since 1970\]; 0: unknown.
+#[cfg(not(loom))]
+pub(crate) fn local_offset_s(at_s: i64) -> i64 {
+    // SAFETY: tm is a C structure of integers and a pointer, for which all zeros are valid.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: the time is readable and `local` writable for the call, which keeps neither.
+    let done = unsafe { libc::localtime_r(&raw const at_s, &raw mut local) };
+    if done.is_null() { 0 } else { local.tm_gmtoff }
+}
+
 /// Returns the kernel's state of the system clock.
 #[cfg(not(loom))]
 pub(crate) fn clock_state() -> Option<ClockState> {
