@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use fluxline_daq::event::{EventBatch, EventStatus};
+use fluxline_daq::experiment::Severity;
 use fluxline_daq::ledger::Ledger;
 use fluxline_daq::record::{Integrity, Join, JoinReport, JoinedReader, Marks, ReadReport};
+use fluxline_run::{RaisedAlarm, read_alarms};
 use serde_json::{Value, json};
 
 use super::{integrity, runs};
@@ -27,6 +29,9 @@ struct Found {
     joined: JoinReport,
     /// Tags and comment, which are beside the event files.
     marks: Marks,
+    /// The alarms of the run, or the reason why they cannot be read.
+    alarms: Vec<RaisedAlarm>,
+    alarms_fault: Option<String>,
 }
 
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
@@ -86,6 +91,8 @@ fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
         "incomplete": found.incomplete,
         "joined": super::joined_document(found.joined),
         "marks": runs::marks_document(&found.marks),
+        "alarms": found.alarms.iter().map(RaisedAlarm::document).collect::<Vec<_>>(),
+        "alarms_fault": found.alarms_fault,
         "readable": {
             "batches": found.report.batches, "events": found.report.events,
             "packets": found.report.packets, "bytes": found.report.bytes,
@@ -120,6 +127,10 @@ fn read(
     found.report = reader.report().clone();
     found.joined = reader.joined();
     found.marks = Marks::read(reader.folder().directory());
+    match read_alarms(reader.folder()) {
+        Ok(changes) => found.alarms = RaisedAlarm::of(&changes),
+        Err(error) => found.alarms_fault = Some(error.to_string()),
+    }
     found.integrity = Integrity::of(reader.folder(), &found.report);
     Ok(found)
 }
@@ -131,6 +142,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     print_times(document);
     print_operators(document);
     runs::print_marks(&found.marks);
+    print_alarms(found);
     let report = &found.report;
     say!(
         "holds    {} events, {} packets, {} bytes in {} batches",
@@ -189,6 +201,25 @@ fn print_operators(document: &Value) {
     }
     if notes.len() > NOTES_MAX {
         say!("         and {} more notes in run.json", notes.len() - NOTES_MAX);
+    }
+}
+
+/// Prints the alarms of the run with their times, and the number of its warnings.
+fn print_alarms(found: &Found) {
+    let is_alarm = |alarm: &&RaisedAlarm| alarm.raised.severity == Severity::Alarm;
+    for alarm in found.alarms.iter().filter(is_alarm).take(NOTES_MAX) {
+        let (since, raised) = (local_time::iso(alarm.since_ns), &alarm.raised.sentence);
+        let until = alarm.cleared_ns.map_or("the end".to_owned(), local_time::iso);
+        say!("alarm    {since} to {until}: {}", escaped_line(raised));
+    }
+    let alarms = found.alarms.iter().filter(is_alarm).count();
+    let warnings = found.alarms.len() - alarms;
+    if alarms > NOTES_MAX || warnings > 0 {
+        let more = alarms.saturating_sub(NOTES_MAX);
+        say!("         {more} more alarms and {warnings} warnings are in alarms.jsonl");
+    }
+    if let Some(fault) = &found.alarms_fault {
+        say!("alarms   cannot be read: {}", escaped_line(fault));
     }
 }
 

@@ -389,8 +389,7 @@ fn alarm(report: &Report) -> Option<String> {
     if let Some(sentence) = report.verdict.sentence() {
         return Some(sentence.to_owned());
     }
-    let alarms = report.document["alarms"].as_array().map_or(0, Vec::len);
-    (alarms > 0).then(|| format!("run.json lists {alarms} alarms."))
+    report.alarms.first().map(|alarm| format!("alarm: {alarm}"))
 }
 
 /// Adds tags to a run. Where that fails, the operator hears of it, and the runs go on: the values
