@@ -13,7 +13,7 @@ use fluxline_daq::record::SlowValue;
 pub const NAME_BYTES_MAX: usize = 256;
 /// Longest text \[byte\].
 pub const TEXT_BYTES_MAX: usize = 1024;
-/// The tag that is no part of a name: the unit of the line's values.
+/// The tag that names the unit of the line's values, and does not belong to their names.
 const UNIT_TAG: &str = "unit";
 /// Longest unit \[byte\].
 const UNIT_BYTES_MAX: usize = 32;
@@ -49,11 +49,11 @@ pub enum Malformed {
     Empty,
     /// No field.
     NoField,
-    /// A number that is none, or not finite.
+    /// A number that cannot be read, or is not finite.
     Number,
     /// A text without its closing quotation mark.
     Quote,
-    /// A timestamp that is no number.
+    /// A timestamp that cannot be read.
     Time,
     /// A name that is too long.
     LongName,
@@ -70,9 +70,9 @@ impl fmt::Display for Malformed {
             Malformed::Control => out.write_str("it has a control character"),
             Malformed::Empty => out.write_str("a name or value is missing"),
             Malformed::NoField => out.write_str("it has no field; write `name field=1.5`"),
-            Malformed::Number => out.write_str("a value is no number, and texts need quotes"),
+            Malformed::Number => out.write_str("a value is not a number, and texts need quotes"),
             Malformed::Quote => out.write_str("a text has no closing quotation mark"),
-            Malformed::Time => out.write_str("the timestamp is no whole number of nanoseconds"),
+            Malformed::Time => out.write_str("the timestamp is not a whole number of nanoseconds"),
             Malformed::LongName => write!(out, "a name has more than {NAME_BYTES_MAX} bytes"),
             Malformed::LongText => write!(out, "a text has more than {TEXT_BYTES_MAX} bytes"),
             Malformed::LongUnit => write!(out, "a unit has more than {UNIT_BYTES_MAX} bytes"),
@@ -237,7 +237,7 @@ impl Rest<'_> {
     }
 }
 
-/// Returns the number of a word: `1.5`, `-2e3`, `7i`, `7u`, `true`; `None`: it is none.
+/// Returns the number of a word: `1.5`, `-2e3`, `7i`, `7u`, `true`; `None` if it is not one.
 fn number(word: &str) -> Option<f64> {
     match word {
         "t" | "T" | "true" | "True" | "TRUE" => return Some(1.0),

@@ -29,7 +29,7 @@ const SHOWN_CHARS: usize = 100;
 /// not_written`, and those that wait for their turn or for the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Lines that came; empty ones and comments are none.
+    /// Lines that came, without empty ones and comments.
     pub lines: u64,
     /// Lines that are not line protocol.
     pub malformed: u64,

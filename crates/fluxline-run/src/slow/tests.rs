@@ -200,7 +200,6 @@ proptest! {
         number in any::<f64>().prop_filter("finite", |number| number.is_finite()),
     ) {
         let line = format!("{},{}={} v={number:e}", escaped(&name), escaped(&key), escaped(&tag));
-        // A line begins at its first character that is no space, and a comment is none.
         let line = parse(line.as_bytes()).unwrap();
         let wanted = format!("{name}{{{key}={tag}}}/v");
         prop_assert_eq!(&line.values[0].name, &wanted);
