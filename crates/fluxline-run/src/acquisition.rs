@@ -38,6 +38,7 @@ use crate::record::{self, BatchBounds, Outlets, Recorded};
 use crate::report::{Ended, Report, RunEnding};
 use crate::ring::InputRing;
 use crate::sink::{self, OpenSink, SinkStage};
+use crate::slow::{Listener, SlowSocket};
 use crate::source::program::{FeedHandle, Feeder};
 use crate::source::{self, InputEnd, OpenInput};
 use crate::stop::Stop;
@@ -87,6 +88,8 @@ pub struct Acquisition {
     threads: Threads,
     /// Looks at the run once a second; `None` in virtual time.
     keeper: Option<Keeper>,
+    /// Takes the slow control values.
+    slow: Option<Listener>,
     began: Moment,
     /// The discipline of the clock at the start.
     clock: serde_json::Value,
@@ -149,13 +152,13 @@ fn load_formats(experiment: &Experiment) -> Result<Vec<LoadedFormat>, Error> {
 /// Starts an experiment as [`start`] does, with a folder and a stop of the caller's.
 pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
     // The first packets may wait in a socket before the threads run.
-    let began = fluxline::clock::now();
-    let resident = host::resident();
+    let (began, resident) = (fluxline::clock::now(), host::resident());
     config::check_memory(&experiment)?;
     let loaded = load_formats(&experiment)?;
     let graph = graph_of(&experiment, &loaded, &options)?;
     let is_virtual = graph.as_ref().is_some_and(Graph::is_virtual);
     let inputs = open_inputs(&experiment, &loaded, graph.as_ref())?;
+    let slow = open_slow(&experiment, options.node.as_deref(), is_virtual)?;
     let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
     check_feeders(&feeders, options.feeds)?;
     let filter = filter_of(&experiment, &loaded, options.filter)?;
@@ -179,8 +182,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         memory: Memory::of(&experiment, &inputs, &builder, edges, resident),
     };
     // Virtual time has its own end.
-    let seconds = if is_virtual { 0.0 } else { experiment.seconds };
-    let stop = options.stop.inner().after(seconds);
+    let stop = options.stop.inner().after(if is_virtual { 0.0 } else { experiment.seconds });
     let watched = Arc::new(watched_inputs(&experiment, &loaded));
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
@@ -195,12 +197,14 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     )?;
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
-    let watcher = Watcher::new(&plan, &monitor, &control, watched);
+    let mut watcher = Watcher::new(&plan, &monitor, &control, watched);
+    watcher.slow = slow.as_ref().map(|slow| slow.values().clone());
     let (run_folder, is_part) = (end.as_ref().map(|end| &end.folder), options.node.is_some());
     let keeper =
         (!is_virtual).then(|| Keeper::start(watcher.clone(), &experiment, run_folder, is_part));
     Ok(Acquisition {
         keeper,
+        slow: slow.map(|slow| slow.start(run_folder, &monitor)),
         watcher,
         experiment,
         plan,
@@ -243,6 +247,20 @@ fn open_inputs(
         .filter(|(number, _)| is_read(*number))
         .map(|(number, (source, format))| Ok((number, source::open(source, format)?)))
         .collect()
+}
+
+/// The only node of several processes that takes slow control values: one file has them all.
+const SLOW_NODE: &str = "builder-0";
+
+/// Opens the socket of slow control values. Virtual time has none, since their times are ours.
+fn open_slow(
+    experiment: &Experiment,
+    node: Option<&str>,
+    is_virtual: bool,
+) -> Result<Option<SlowSocket>, Error> {
+    let is_here = !is_virtual && node.is_none_or(|node| node == SLOW_NODE);
+    let slow = experiment.slow_control.as_ref().filter(|_| is_here);
+    slow.map(SlowSocket::open).transpose()
 }
 
 /// Returns all inputs of an experiment; those without a link here are other nodes'.
@@ -452,6 +470,7 @@ impl Acquisition {
             recorded,
             host: KernelSnapshot::take().since(&self.host),
             kept: self.keeper.map(Keeper::end).unwrap_or_default(),
+            slow: self.slow.map(Listener::end),
             notes: self.monitor.notes(0),
             faults: self.monitor.faults(),
             control: self.control,

@@ -19,6 +19,7 @@ use crate::control::{Control, RunState};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::Plan;
 use crate::sample::{DelayCount, Delays, Newest};
+use crate::slow::SlowValues;
 
 /// The state of an acquisition at a moment.
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ pub struct Watcher {
     pub(crate) monitor: Monitor,
     pub(crate) control: Control,
     pub(crate) health: Health,
+    pub(crate) slow: Option<SlowValues>,
     pub(crate) inputs: Arc<Vec<WatchedInput>>,
 }
 
@@ -83,7 +85,7 @@ impl Watcher {
         inputs: Arc<Vec<WatchedInput>>,
     ) -> Watcher {
         let (plan, monitor, control) = (plan.clone(), monitor.clone(), control.clone());
-        Watcher { plan, monitor, control, health: Health::default(), inputs }
+        Watcher { plan, monitor, control, health: Health::default(), slow: None, inputs }
     }
 
     /// Returns the newest state, at most about 0.2 s old once somebody has asked before.
@@ -139,6 +141,12 @@ impl Watcher {
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// Returns the slow control values; `None`: the run takes none.
+    #[must_use]
+    pub fn slow_values(&self) -> Option<&SlowValues> {
+        self.slow.as_ref()
     }
 
     /// Returns the control of the run's state.

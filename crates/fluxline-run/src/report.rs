@@ -63,6 +63,8 @@ pub(crate) struct Ended {
     pub faults: Vec<String>,
     pub control: Control,
     pub kept: Kept,
+    /// Its part of run.json; `None`: the run took no slow control values.
+    pub slow: Option<Value>,
 }
 
 /// A run that has ended.
@@ -129,6 +131,9 @@ impl Report {
         document["memory_bytes_most"] = plan.memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["health"] = ended.kept.document();
+        if let Some(slow) = &ended.slow {
+            document["slow_control"] = slow.clone();
+        }
         document["notes"] = ended.notes.clone().into();
         document["delays"] = json!(ended.built.delays);
         let requirements = requirements::check(

@@ -15,6 +15,9 @@ use crate::history::Series;
 /// Snapshots over which rates are measured: a second.
 const RATE_TICKS: usize = 10;
 
+/// Slow control values in the snapshots of a stream, ten a second; a single look has all.
+const SLOW_VALUES_STREAMED: usize = 100;
+
 /// The rates of a snapshot, which have a history.
 pub const RATES: [Rate; 6] = [
     Rate { name: "packets", unit: "packets/s", of: |ledger| ledger.source_totals().parsed as f64 },
@@ -77,7 +80,7 @@ impl Snapshots {
             let value = self.rate(at, live);
             self.series[at].push(value);
         }
-        let snapshot = self.shown(watcher, live);
+        let snapshot = self.shown(watcher, live, SLOW_VALUES_STREAMED);
         if self.before.len() == RATE_TICKS {
             self.before.pop_front();
         }
@@ -92,10 +95,10 @@ impl Snapshots {
 
     /// Takes the state of an acquisition between two ticks.
     pub fn look(&self, watcher: &Watcher) -> Value {
-        self.shown(watcher, &watcher.live())
+        self.shown(watcher, &watcher.live(), usize::MAX)
     }
 
-    fn shown(&self, watcher: &Watcher, live: &Live) -> Value {
+    fn shown(&self, watcher: &Watcher, live: &Live, slow_values: usize) -> Value {
         let first = self.first.unwrap_or(live.at);
         let rates = self.rates(live);
         let sources = self.sources(live);
@@ -111,6 +114,7 @@ impl Snapshots {
             "tick": self.series[0].ticks(),
             "state": live.state.name(),
             "health": watcher.health().document(),
+            "slow_control": watcher.slow_values().map(|slow| slow.document(slow_values)),
             "commands": live.state.commands().iter().map(|one| one.name()).collect::<Vec<_>>(),
             "shot": control.shot(),
             "remarks": remarks.collect::<Vec<_>>(),

@@ -38,6 +38,7 @@ mod sequences;
 mod serve;
 mod several_files;
 mod shm;
+mod slow_control;
 mod standard_error;
 mod start_and_stop;
 mod strangers;

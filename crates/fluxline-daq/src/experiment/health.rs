@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Experiment;
 use super::problem::Problem;
+use super::slow_control::SLOW_PREFIX;
 use crate::ledger::{Ledger, OUTCOMES, SinkCounters};
 
 /// Values of [`Alarm::value`] beside the counters of the ledger.
@@ -74,13 +75,16 @@ pub enum Severity {
 pub struct Alarm {
     /// Its name.
     pub name: String,
-    /// A counter of the ledger (`input.rejected`), a measure ([`MEASURES`]), or one of these in
-    /// `rate(..)`: its growth in a second, over the last 10 s.
+    /// A counter of the ledger (`input.rejected`), a measure ([`MEASURES`]), a slow control value
+    /// (`slow:NAME`), or one of these in `rate(..)`: its growth in a second, over the last 10 s.
     pub value: String,
     /// It is raised when the value is above this.
     pub above: Option<f64>,
     /// It is raised when the value is below this.
     pub below: Option<f64>,
+    /// It is raised when the slow control value has not arrived for this time \[s\].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_s: Option<f64>,
     /// It is raised when that lasts for this time \[s\].
     #[serde(default)]
     pub hold_s: f64,
@@ -110,6 +114,14 @@ pub struct Subject<'a> {
     pub is_rate: bool,
 }
 
+impl<'a> Subject<'a> {
+    /// Returns the name of the slow control value; `None`: it is a counter or a measure.
+    #[must_use]
+    pub fn slow(self) -> Option<&'a str> {
+        self.name.strip_prefix(SLOW_PREFIX)
+    }
+}
+
 impl Experiment {
     /// Checks the limits and rules of a healthy run.
     pub(super) fn check_health(&self) -> Result<(), Problem> {
@@ -123,7 +135,8 @@ impl Experiment {
         }
         for (number, alarm) in self.alarms.iter().enumerate() {
             let table = format!("alarm.{number}");
-            alarm.check().map_err(|problem| problem.below(&table))?;
+            let checked = alarm.check(self.slow_control.is_some());
+            checked.map_err(|problem| problem.below(&table))?;
             if self.alarms[..number].iter().any(|other| other.name == alarm.name) {
                 let text = format!("two alarms are named `{}`; give each `name` once.", alarm.name);
                 return Err(Problem::at(format!("{table}.name"), text));
@@ -176,24 +189,56 @@ impl Health {
 }
 
 impl Alarm {
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self, has_slow: bool) -> Result<(), Problem> {
         if self.name.trim().is_empty() || self.name.len() > 100 {
             return Err(Problem::at("name", "an alarm's `name` has 1 to 100 bytes."));
         }
-        let Subject { name, .. } = self.subject();
-        if !is_known(name) {
-            return Err(Problem::at("value", unknown(name)));
+        let subject = self.subject();
+        match subject.slow() {
+            Some("") => return Err(Problem::at("value", "`slow:` needs a name: `slow:NAME`.")),
+            Some(_) if has_slow => {}
+            Some(_) => {
+                let text = format!(
+                    "alarm `{}` looks at a slow control value, and the experiment has no \
+                     [slow-control] table; write one.",
+                    self.name
+                );
+                return Err(Problem::at("value", text));
+            }
+            None if is_known(subject.name) => {}
+            None => return Err(Problem::at("value", unknown(subject.name))),
         }
-        let has_number = |limit: Option<f64>| limit.is_some_and(f64::is_finite);
-        if has_number(self.above) == has_number(self.below) {
-            let text = format!("alarm `{}` needs one of `above` and `below`.", self.name);
-            return Err(Problem::at("", text));
-        }
+        self.check_limits()?;
         if !(0.0..=86_400.0).contains(&self.hold_s) {
             let text = format!("`hold-s = {}`; write 0 to 86400.", self.hold_s);
             return Err(Problem::at("hold-s", text));
         }
         Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), Problem> {
+        let limits = [self.above, self.below, self.stale_s].into_iter().flatten();
+        let limits: Vec<f64> = limits.filter(|limit| limit.is_finite()).collect();
+        if limits.len() != 1 {
+            let text = format!(
+                "alarm `{}` needs one of `above` and `below`, or `stale-s` for a slow control \
+                 value.",
+                self.name
+            );
+            return Err(Problem::at("", text));
+        }
+        let subject = self.subject();
+        match self.stale_s {
+            Some(_) if subject.slow().is_none() || subject.is_rate => {
+                let text = "`stale-s` is for a slow control value: `value = \"slow:NAME\"`.";
+                Err(Problem::at("stale-s", text))
+            }
+            Some(limit) if !(0.1..=86_400.0).contains(&limit) => {
+                let text = format!("`stale-s = {limit}`; write 0.1 to 86400.");
+                Err(Problem::at("stale-s", text))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -210,7 +255,7 @@ fn unknown(name: &str) -> String {
     let nearest = nearest.map_or_else(String::new, |near| format!(" did you mean `{near}`?"));
     format!(
         "no counter or measure is named `{name}`;{nearest} `fluxline counters` lists the counters, \
-         and the measures are {}.",
+         the measures are {}, and slow control values are `slow:NAME`.",
         MEASURES.join(", ")
     )
 }

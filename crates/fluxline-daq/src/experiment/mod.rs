@@ -14,6 +14,7 @@ mod problem;
 mod requirements;
 mod roce;
 mod sink;
+mod slow_control;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -34,6 +35,7 @@ pub use problem::Problem;
 pub use requirements::{QUANTILES, Requirements};
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
 pub use sink::{KafkaSink, Sink, SinkSchema, check_brokers, check_topic};
+pub use slow_control::{SLOW_PREFIX, SlowControl};
 
 use std::path::Path;
 
@@ -113,6 +115,7 @@ impl Experiment {
         self.check_graph()?;
         self.check_feedback()?;
         self.check_requirements()?;
+        self.check_slow_control()?;
         self.check_health()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [

@@ -13,6 +13,7 @@ use super::health::{Alarm, Health};
 use super::requirements::Requirements;
 use super::roce::Roce;
 use super::sink::Sink;
+use super::slow_control::SlowControl;
 use crate::builder::{Expectation, Late, WindowClock};
 use crate::capture::raw::LengthPrefix;
 use crate::capture::replay::Speed;
@@ -81,6 +82,9 @@ pub struct Experiment {
     /// The experiment's own rules of a healthy run.
     #[serde(default, rename = "alarm", skip_serializing_if = "Vec::is_empty")]
     pub alarms: Vec<Alarm>,
+    /// The socket of slow control values; `None`: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_control: Option<SlowControl>,
     /// The readout nodes of a cluster, by name.
     #[serde(default, rename = "node", skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeTable>,

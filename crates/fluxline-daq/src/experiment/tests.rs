@@ -70,6 +70,15 @@ timeout-ms = 100
 [record]
 sync = 2.5
 batches-max = 4
+[slow-control]
+udp = "127.0.0.1:8094"
+every-s = 10.0
+change = 0.5
+values-max = 20
+[[alarm]]
+name = "no gas"
+value = "slow:gas/flow"
+stale-s = 60.0
 [cluster]
 brokers = "127.0.0.1:9092"
 name = "lab.beam"

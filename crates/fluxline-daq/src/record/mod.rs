@@ -29,6 +29,7 @@ pub mod recover;
 mod reserve;
 mod scan;
 pub mod schema;
+mod slow;
 mod storage;
 mod stream;
 mod summary;
@@ -50,6 +51,7 @@ pub use reader::{
 };
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use reserve::EndReserve;
+pub use slow::{SLOW_FILE, SlowRow, SlowValue, SlowWriter};
 pub use storage::{Disk, Storage};
 pub use stream::{BatchDigest, StreamEncoder};
 pub use summary::{FoundFolders, RunSummary, folders_of};

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluxline._fluxline import RunReader
 from fluxline._times import Time, nanoseconds
 from fluxline.errors import InputError
 from fluxline.tables import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # The tables of every run.
 _COMMON = ("events", "packets")
@@ -70,12 +74,36 @@ class Run:
 
         Counts are totals since the start. Of a run that was killed, the last 10 s are missing.
         """
+        return self._stream("history.arrows", "the run is in virtual time, or an older version "
+                            "recorded it")
+
+    def slow(self) -> Any:
+        """Return the slow control values of the run as a pyarrow table, in the order of arrival.
+
+        The columns are time, arrival, name, value (null for texts), text (null for numbers) and
+        unit. Of a run that was killed, the last second is missing.
+        """
+        return self._stream("slow.arrows", "the experiment has no [slow-control], the run is in "
+                            "virtual time, or another node has it")
+
+    def join(self, name: str, events: Any = None) -> npt.NDArray[np.float64]:
+        """Return the newest slow control value of a name at or before the time of each event.
+
+        `events`: a table of this run, whose `first_time` or `time` counts, or an array of
+        numpy.datetime64 or of ns since 1970; without it, all events. NaN before the first value.
+        """
+        from fluxline import _slow  # noqa: PLC0415 (the package works without pyarrow)
+
+        events = self.events(columns=["first_time"]) if events is None else events
+        return _slow.values_at(self.slow(), name, _slow.event_times(events))
+
+    def _stream(self, name: str, why: str) -> Any:
+        """Return the batches of an Arrow stream of the folder up to a torn end, as a table."""
         import pyarrow as pa  # noqa: PLC0415 (the package works without it)
 
-        path = os.path.join(self.path, "history.arrows")
+        path = os.path.join(self.path, name)
         if not os.path.isfile(path):
-            raise InputError(f"{path} does not exist; the run is in virtual time, or an older "
-                             "version recorded it")
+            raise InputError(f"{path} does not exist; {why}")
         batches = []
         with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:
             try:

@@ -134,7 +134,7 @@ impl Keeping {
             return; // no thread publishes here
         }
         if is_new {
-            let sample = Sample::of(&live, &self.experiment);
+            let sample = Sample::of(&live, &self.experiment, self.watcher.slow_values());
             self.write_history(now, &sample);
             self.window.push(sample);
         }
@@ -149,7 +149,7 @@ impl Keeping {
     fn finish(&mut self) {
         let live = self.watcher.seen();
         if live.counted_at > Moment::default() {
-            let sample = Sample::of(&live, &self.experiment);
+            let sample = Sample::of(&live, &self.experiment, self.watcher.slow_values());
             self.write_history(live.at, &sample);
         }
         self.health().table().end(live.at);

@@ -282,6 +282,7 @@ impl Rules {
             let is_beyond = value.is_some_and(|value| {
                 alarm.above.is_some_and(|limit| value > limit)
                     || alarm.below.is_some_and(|limit| value < limit)
+                    || alarm.stale_s.is_some_and(|limit| value > limit)
             });
             let (true, Some(value)) = (is_beyond, value) else {
                 self.holds.remove(&number);
@@ -289,17 +290,7 @@ impl Rules {
             };
             let since = *self.holds.entry(number).or_insert(now.at);
             if now.at.since(since).as_ns() as f64 * 1e-9 >= alarm.hold_s {
-                let (side, limit) = match (alarm.above, alarm.below) {
-                    (Some(limit), _) => ("above", limit),
-                    (None, limit) => ("below", limit.unwrap_or_default()),
-                };
-                let sentence = format!(
-                    "{}: {} is {}, {side} {}",
-                    alarm.name,
-                    alarm.value,
-                    digits(value),
-                    digits(limit)
-                );
+                let sentence = own_sentence(alarm, value);
                 let (name, advice) = (&alarm.name, &alarm.advice);
                 found.push(Finding::new("own", name, alarm.severity, sentence, advice));
             }
@@ -319,6 +310,20 @@ fn readout_stalled(now: &Sample, at: Moment) -> Option<Finding> {
     let advice = "look at the load of this host, and at the disk of the run folder";
     (quiet > STALLED)
         .then(|| Finding::new("readout-stalled", "", Severity::Alarm, sentence, advice))
+}
+
+/// Returns the clause on a value beyond the limit of an own rule.
+fn own_sentence(alarm: &Alarm, value: f64) -> String {
+    let Alarm { name, value: of, .. } = alarm;
+    let (side, limit) = match (alarm.above, alarm.below, alarm.stale_s) {
+        (Some(limit), _, _) => ("above", limit),
+        (None, Some(limit), _) => ("below", limit),
+        _ => {
+            let silence = seconds(Span::from_ms((value * 1e3) as u64));
+            return format!("{name}: {of} has not been sent for {silence}");
+        }
+    };
+    format!("{name}: {of} is {}, {side} {}", digits(value), digits(limit))
 }
 
 /// Finds received data that is not in the files.

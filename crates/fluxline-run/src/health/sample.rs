@@ -9,6 +9,7 @@ use fluxline_daq::ledger::{Counted, Fate, Ledger, OUTCOMES, OutcomeRow, SourceEn
 use crate::control::RunState;
 use crate::live::Live;
 use crate::sample::Delays;
+use crate::slow::SlowValues;
 
 /// Samples that are kept: more than a minute of one a second.
 const SAMPLES_MAX: usize = 64;
@@ -74,7 +75,7 @@ pub fn dropped_rows() -> impl Iterator<Item = &'static OutcomeRow> {
 
 impl Sample {
     /// Takes a sample of a live view.
-    pub fn of(live: &Live, experiment: &Experiment) -> Sample {
+    pub fn of(live: &Live, experiment: &Experiment, slow: Option<&SlowValues>) -> Sample {
         let (ledger, totals) = (&live.ledger, live.ledger.source_totals());
         let is_live = |input: u16| {
             let source = experiment.sources.get(usize::from(input));
@@ -115,7 +116,13 @@ impl Sample {
             sources: ledger.sources.iter().map(source).collect(),
             own: Vec::new(),
         };
-        sample.own = experiment.alarms.iter().map(|alarm| sample.value(alarm, ledger)).collect();
+        let own = |alarm: &Alarm| match (alarm.subject().slow(), alarm.stale_s) {
+            (Some(name), Some(_)) => slow.map(|slow| slow.silence_s(name)),
+            (Some(name), None) => slow.and_then(|slow| slow.number(name)),
+            (None, _) => Some(sample.value(alarm, ledger)),
+        };
+        let own = experiment.alarms.iter().map(own);
+        sample.own = own.map(|value| value.unwrap_or(f64::NAN)).collect();
         sample
     }
 

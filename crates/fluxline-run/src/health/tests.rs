@@ -236,6 +236,30 @@ fn a_wrong_rule_is_a_sentence_with_the_nearest_name() {
     assert!(said.contains("did you mean `input.rejected`?"), "{said}");
     assert!(of("value = \"events\"").contains("needs one of `above` and `below`"));
     assert!(of("value = \"events\"\nabove = 1\nhold-s = -1").contains("hold-s"));
+    assert!(of("value = \"events\"\nstale-s = 1").contains("is for a slow control value"));
+    assert!(of("value = \"slow:hv/v\"\nabove = 1").contains("no [slow-control] table"));
+    let slow = |keys: &str| of(&format!("value = \"slow:hv/v\"\n{keys}\n[slow-control]"));
+    assert!(slow("stale-s = 0").contains("write 0.1 to 86400"));
+    assert!(slow("stale-s = 5\nabove = 1").contains("needs one of"));
+
+    assert!(of("value = \"events\"\nabove = 1\n[slow-control]\nudp = \"lab:x\"").contains("lab:x"));
+}
+
+#[test]
+fn a_slow_control_value_beyond_its_limit_or_not_sent_is_an_alarm_and_an_unknown_one_is_not() {
+    let rules = "[slow-control]\n\
+                 [[alarm]]\nname = \"trip\"\nvalue = \"slow:hv/v\"\nbelow = 900.0\n\
+                 [[alarm]]\nname = \"mute\"\nvalue = \"slow:hv/v\"\nstale-s = 10\n";
+    let mut run = Run::new(rules, 1);
+    let with =
+        |volts: f64, silence: f64| move |sample: &mut Sample| sample.own = vec![volts, silence];
+    (0..12).for_each(|_| run.second(&[0], with(f64::NAN, 1.0)));
+    assert_eq!(run.said().0, "ok", "never sent, and not silent for long");
+    run.second(&[0], with(850.0, 1.0));
+    assert_eq!(run.said(), ("warning".to_owned(), "trip: slow:hv/v is 850, below 900".to_owned()));
+    (0..12).for_each(|_| run.second(&[0], with(1000.0, 12.0)));
+    let sentence = "mute: slow:hv/v has not been sent for 12 s";
+    assert_eq!(run.said(), ("warning".to_owned(), sentence.to_owned()));
 }
 
 fn finding(severity: Severity) -> Finding {
