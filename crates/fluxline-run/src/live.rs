@@ -1,8 +1,9 @@
 //! A running acquisition as a page or metrics show it: its newest ledger, delays and packets.
 //!
 //! The threads publish these only while somebody asks ([`Watcher::live`]), ten times a second, and
-//! once a second for the health of the run: an acquisition without a watcher keeps no packets. Counts of different threads are of
-//! slightly different moments: what is between them is in flight ([`Live::in_flight`]).
+//! once a second for the health of the run: an acquisition without a watcher keeps no packets.
+//! Counts of different threads are of slightly different moments: what is between them is in flight
+//! ([`Live::in_flight`]).
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
