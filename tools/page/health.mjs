@@ -259,6 +259,26 @@ export function healthTests({ open, start, state, show, repository, pictures }) 
     });
   }
 
+  async function slowControlValues(browser) {
+    const evil = "<img src=x onerror=window.hacked=1>";
+    await withFake(repository, {}, async (program) => {
+      const calm = snapshot("ok");
+      program.state = calm;
+      const page = await open(browser, program.url);
+      await level(page, "ok");
+      assert.equal(await page.locator("#slow-panel").isVisible(), false, "no empty panel");
+      const value = (more) => ({ value: null, text: null, unit: null, time_ns: calm.at_ns, arrival_ns: calm.at_ns - 3e9, ...more });
+      const values = { "hv{slot=3}/voltage": value({ value: 1500.5, unit: "V" }), [`magnet${evil}/state`]: value({ text: evil }) };
+      program.state = { ...calm, slow_control: { listens: "127.0.0.1:8094", names: 3, counters: {}, values } };
+      await page.locator("#slow tr").nth(1).waitFor();
+      assert.equal(await page.locator("#slow tr").first().innerText(), "hv{slot=3}/voltage\t1500.5\tV\t3 s");
+      assert.equal(await text(page, "slow-words"), "the first 2 of 3 names");
+      assert.equal(await page.locator("#slow td").nth(5).textContent(), evil);
+      assert.equal(await page.evaluate(() => window.hacked), undefined);
+      assert.deepEqual(page.problems, []);
+    });
+  }
+
   async function soundOncePerAlarm(browser) {
     await withFake(repository, {}, async (program) => {
       const context = await browser.newContext();
@@ -426,7 +446,7 @@ export function healthTests({ open, start, state, show, repository, pictures }) 
 
   return {
     ...(pictures ? { picturesOfTheDocs } : {}), bannerSaysTheSentence, colourOnlyWhenNotNormal, acknowledgeSendsTheCommand, aProgramThatIsKilledIsStale,
-    aProgramThatHangsIsStale, anEndIsNoLostConnection, hostileSentences, soundOncePerAlarm, countsFromZero,
+    aProgramThatHangsIsStale, anEndIsNoLostConnection, hostileSentences, slowControlValues, soundOncePerAlarm, countsFromZero,
     timesNameTheirZone, curvesOfAFinishedRun, nothingOverlapsInAnySize,
   };
 }

@@ -28,8 +28,9 @@ const FALLING: [&str; 2] = ["lost", "held"];
 pub fn text(watcher: &Watcher) -> Result<String, fmt::Error> {
     let live = Arc::new(watcher.live());
     let mut registry = Registry::with_prefix("fluxline");
+    let slow = watcher.slow_values().map_or(Value::Null, |slow| slow.document(usize::MAX));
     let (run, health) = (watcher.plan().name.clone(), watcher.health().document());
-    registry.register_collector(Box::new(Counters { run, live, health }));
+    registry.register_collector(Box::new(Counters { run, live, health, slow }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
@@ -40,6 +41,8 @@ struct Counters {
     run: String,
     live: Arc<Live>,
     health: Value,
+    /// Null where the run takes no slow control values.
+    slow: Value,
 }
 
 /// The rows of one place (`source`, `input`, ..), each with a value for every member.
@@ -73,6 +76,7 @@ impl Collector for Counters {
         places.iter().try_for_each(|place| self.encode_place(&mut encoder, place))?;
         self.encode_state(&mut encoder)?;
         self.encode_health(&mut encoder)?;
+        self.encode_slow(&mut encoder)?;
         self.encode_gauges(&mut encoder)
     }
 }
@@ -140,6 +144,21 @@ impl Counters {
             ];
             let counts = text("state") == "active" && alarm["shelved_until_ns"].is_null();
             metric.encode_family(&labels)?.encode_gauge(&i64::from(counts))?;
+        }
+        Ok(())
+    }
+
+    fn encode_slow(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(values) = self.slow["values"].as_object() else { return Ok(()) };
+        let help = "The newest number of a slow control value";
+        let kind = MetricType::Gauge;
+        let mut metric = encoder.encode_descriptor("slow_control_value", help, None, kind)?;
+        for (name, value) in values {
+            let unit = value["unit"].as_str().unwrap_or_default();
+            if let Some(number) = value["value"].as_f64() {
+                let labels = [("run", self.run.as_str()), ("value", name), ("unit", unit)];
+                metric.encode_family(&labels)?.encode_gauge(&number)?;
+            }
         }
         Ok(())
     }

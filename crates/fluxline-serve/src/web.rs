@@ -44,6 +44,7 @@ assets! {
     "/packet.js" is "packet.js";
     "/runs.js" is "runs.js";
     "/signal.js" is "signal.js";
+    "/slow.js" is "slow.js";
     "/sound.js" is "sound.js";
     "/sources.js" is "sources.js";
     "/store.js" is "store.js";

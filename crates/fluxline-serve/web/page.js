@@ -15,6 +15,7 @@ import { drawPacket, drawPackets } from "./packet.js";
 import { drawRuns } from "./runs.js";
 import { drawSignal, listenSignal } from "./signal.js";
 import { listenSound } from "./sound.js";
+import { drawSlow } from "./slow.js";
 import { drawSources, listenSources } from "./sources.js";
 import { ask, store } from "./store.js";
 import { drawTiles } from "./tiles.js";
@@ -59,6 +60,7 @@ function draw() {
   drawZero();
   drawTiles();
   drawSources();
+  drawSlow();
   drawNotes();
   flow();
   network();
