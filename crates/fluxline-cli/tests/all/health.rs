@@ -145,7 +145,8 @@ print(len(rows), len(sources))
     run_python(&["-c", script, text(folder)]);
 }
 
-fn run_python(arguments: &[&str]) -> String {
+/// Runs Python, and returns its output.
+pub fn run_python(arguments: &[&str]) -> String {
     let python = std::env::var("FLUXLINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let output = Command::new(python).args(arguments).output().expect("python starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -19,6 +19,7 @@ mod kafka;
 mod killed;
 mod memory;
 mod missing_files;
+mod night;
 mod node_storms;
 mod nodes;
 mod not_recorded;
