@@ -103,7 +103,7 @@ impl HistoryWriter {
         Ok(HistoryWriter { schema, file, rows: Vec::new(), count: 0 })
     }
 
-    /// Adds a row; the file has it after at most [`BATCH_ROWS`] further ones.
+    /// Adds a row; the file has it after at most ten further ones.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -225,7 +225,7 @@ impl History {
 
 /// Reads the history of a run; the rows before a fault or a torn end are there.
 ///
-/// Cost: the whole file, at most [`FILE_BYTES_MAX`] of it. Errors: the file does not exist or
+/// Cost: the whole file, at most 1 GiB of it. Errors: the file does not exist or
 /// cannot be read.
 pub fn read_history(folder: &Directory) -> Result<History, FolderError> {
     use std::io::Read;
