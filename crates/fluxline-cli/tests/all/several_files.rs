@@ -38,7 +38,10 @@ fn run(experiment: &str) -> (Value, Vec<Vec<u8>>) {
 fn event_files(folder: &Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(folder).expect("the run's folder").flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.retain(|file| file.extension().is_some_and(|ending| ending == "arrows"));
+    let is_events = |file: &PathBuf| {
+        file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events-"))
+    };
+    files.retain(is_events);
     files.sort();
     files.iter().map(|file| std::fs::read(file).expect("readable")).collect()
 }

@@ -110,9 +110,7 @@ struct RunTime {
     lateness: Span,
     /// The time that events have as their end, where it is not `now`.
     end: Moment,
-    /// Packets that were on their way will not come. A builder that goes on from a checkpoint
-    /// reads them.
-    #[serde(skip)]
+    /// Packets that were on their way will not come.
     is_cut: bool,
 }
 

@@ -29,6 +29,7 @@ impl Builder {
             return Err(Unfit::Config);
         }
         self.open.pressed = judge::Pressed::of(config);
+        self.time.is_cut = false; // it reads the packets that were on their way
         self.open.slab.set_memory_max(with_growth(config.bytes_open_max));
         let is_keyed = config.mode != Mode::Packet;
         let sources = self.members.count();

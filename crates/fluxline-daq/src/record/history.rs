@@ -4,22 +4,25 @@
 //! is allowed. The file is an Arrow IPC stream: every Arrow library reads it. A batch of
 //! [`BATCH_ROWS`] rows is written at a time, so a run that is killed lacks its last seconds.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{
     ListBuilder, StringBuilder, StructBuilder, TimestampNanosecondBuilder, UInt64Builder,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, RecordBatch, TimestampNanosecondArray, UInt64Array};
 use arrow_buffer::Buffer;
-use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::MetadataVersion;
+use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::directory::{Access, Directory};
 use super::folder_error::FolderError;
+use super::message::{CONTINUATION, END_OF_STREAM, PREFIX_BYTES, VERIFIED};
 
 /// The file of a run's history.
 pub const HISTORY_FILE: &str = "history.arrows";
@@ -153,7 +156,7 @@ fn source_fields() -> Fields {
     ])
 }
 
-fn schema(ends: impl Iterator<Item = &'static str>) -> SchemaRef {
+fn schema<'a>(ends: impl Iterator<Item = &'a str>) -> SchemaRef {
     let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
     let count = |name: &str| Field::new(name, DataType::UInt64, true);
     let source = Arc::new(Field::new("source", DataType::Struct(source_fields()), false));
@@ -225,10 +228,8 @@ impl History {
 
 /// Reads the history of a run; the rows before a fault or a torn end are there.
 ///
-/// Cost: the whole file, at most 1 GiB of it. Errors: the file does not exist or
-/// cannot be read.
+/// Cost: the whole file, at most 1 GiB of it. Errors: the file does not exist or cannot be read.
 pub fn read_history(folder: &Directory) -> Result<History, FolderError> {
-    use std::io::Read;
     let file = folder.file(Path::new(HISTORY_FILE), Access::Read)?;
     let mut bytes = Vec::new();
     let path = folder.path().join(HISTORY_FILE);
@@ -236,46 +237,129 @@ pub fn read_history(folder: &Directory) -> Result<History, FolderError> {
     read.map_err(|reason| FolderError::explain(&path, reason))?;
     let mut history =
         History { columns: vec![Vec::new(); HISTORY_COLUMNS.len()], ..History::default() };
-    let mut rest = Buffer::from(bytes);
-    let mut decoder = StreamDecoder::new();
-    loop {
-        match decoder.decode(&mut rest) {
-            Ok(Some(batch)) => {
-                if let Err(fault) = history.add(&batch) {
-                    history.fault = Some(fault);
-                    break;
-                }
-            }
-            Ok(None) if rest.is_empty() => break,
-            Ok(None) => {}
-            Err(error) => {
-                history.fault = Some(error.to_string());
-                break;
-            }
-        }
-    }
+    history.fault = history.add_all(&Buffer::from(bytes)).err();
     Ok(history)
 }
 
 impl History {
-    fn add(&mut self, batch: &RecordBatch) -> Result<(), String> {
-        let times = batch.column_by_name("time");
-        let times = times.and_then(|column| {
-            column.as_any().downcast_ref::<arrow_array::TimestampNanosecondArray>()
-        });
-        let times = times.ok_or("the file has no column `time`")?;
-        let mut columns = Vec::new();
-        for name in HISTORY_COLUMNS {
-            let column = batch.column_by_name(name);
-            let column = column.and_then(|column| column.as_any().downcast_ref::<UInt64Array>());
-            columns.push(column.ok_or_else(|| format!("the file has no column `{name}`"))?);
-        }
-        self.times_ns.extend(times.values().iter().map(|ns| u64::try_from(*ns).unwrap_or(0)));
-        for (kept, column) in self.columns.iter_mut().zip(columns) {
-            kept.extend(column.iter());
+    /// Adds the rows of a file, whose messages may state anything.
+    fn add_all(&mut self, file: &Buffer) -> Result<(), String> {
+        let (mut at, mut expected) = (0, None);
+        while let Some(message) = RawMessage::at(file, at)? {
+            at = message.end;
+            let parsed = arrow_ipc::root_as_message_with_opts(&VERIFIED, message.metadata)
+                .map_err(|_| "a message is damaged")?;
+            match (parsed.header_as_schema(), parsed.header_as_record_batch(), &expected) {
+                (Some(found), _, None) => expected = Some(schema_like(&found)?),
+                (_, Some(batch), Some(schema)) => {
+                    let body = message.body(file, parsed.bodyLength())?;
+                    at += body.len();
+                    self.add(&decoded(&body, batch, schema)?)?;
+                }
+                _ => return Err("a message is neither the first schema nor rows".to_owned()),
+            }
         }
         Ok(())
     }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), String> {
+        let times = batch.column(0).as_any().downcast_ref::<TimestampNanosecondArray>();
+        let times = times.ok_or("the file has no column `time`")?;
+        self.times_ns.extend(times.values().iter().map(|ns| u64::try_from(*ns).unwrap_or(0)));
+        for (kept, column) in self.columns.iter_mut().zip(&batch.columns()[1..]) {
+            let column = column.as_any().downcast_ref::<UInt64Array>();
+            kept.extend(column.ok_or("a column has another type")?.iter());
+        }
+        Ok(())
+    }
+}
+
+/// A message of the file: its metadata, and the place behind it.
+struct RawMessage<'a> {
+    metadata: &'a [u8],
+    end: usize,
+}
+
+impl RawMessage<'_> {
+    /// Returns the message at a place; `None`: the file or its last message ends there.
+    fn at(file: &Buffer, at: usize) -> Result<Option<RawMessage<'_>>, String> {
+        let rest = file.get(at..).unwrap_or_default();
+        let Some((prefix, rest)) = rest.split_at_checked(PREFIX_BYTES) else { return Ok(None) };
+        if prefix == END_OF_STREAM {
+            return Ok(None);
+        }
+        if prefix[..4] != CONTINUATION {
+            return Err(format!("byte {at} does not begin a message"));
+        }
+        let length = u32::from_le_bytes([prefix[4], prefix[5], prefix[6], prefix[7]]) as usize;
+        let metadata = rest.get(..length).ok_or("its end is torn")?;
+        Ok(Some(RawMessage { metadata, end: at + PREFIX_BYTES + length }))
+    }
+
+    /// Returns the body behind the metadata.
+    fn body(&self, file: &Buffer, stated: i64) -> Result<Buffer, String> {
+        let length = usize::try_from(stated).map_err(|_| "a length is negative")?;
+        let fits = self.end.checked_add(length).is_some_and(|end| end <= file.len());
+        if fits {
+            Ok(file.slice_with_length(self.end, length))
+        } else {
+            Err("its end is torn".into())
+        }
+    }
+}
+
+/// Returns our schema with the columns of dropped data that a file names.
+fn schema_like(found: &arrow_ipc::Schema<'_>) -> Result<SchemaRef, String> {
+    let fields = found.fields().ok_or("its schema has no columns")?;
+    let names: Vec<&str> = fields.iter().map(|field| field.name().unwrap_or_default()).collect();
+    let fixed = std::iter::once("time").chain(HISTORY_COLUMNS);
+    let count = HISTORY_COLUMNS.len() + 1;
+    let has_fixed = names.len() > count && names.iter().copied().take(count).eq(fixed);
+    match names.split_last() {
+        Some((&"sources", before)) if has_fixed => Ok(schema(before[count..].iter().copied())),
+        _ => Err("it has other columns than a history".to_owned()),
+    }
+}
+
+/// Decodes rows, after a check that each of their parts is within the body.
+fn decoded(
+    body: &Buffer,
+    batch: arrow_ipc::RecordBatch<'_>,
+    schema: &SchemaRef,
+) -> Result<RecordBatch, String> {
+    let fault = || "the rows of a batch are damaged".to_owned();
+    let (nodes, buffers) = batch.nodes().zip(batch.buffers()).ok_or_else(fault)?;
+    let most = i64::try_from(body.len()).map_err(|_| fault())?;
+    let is_within = |offset: i64, length: i64| {
+        offset >= 0 && length >= 0 && offset.checked_add(length).is_some_and(|end| end <= most)
+    };
+    let sound_nodes = nodes.iter().all(|node| {
+        (0..=most).contains(&node.length()) && (0..=node.length()).contains(&node.null_count())
+    });
+    let sound_buffers = buffers.iter().all(|buffer| is_within(buffer.offset(), buffer.length()));
+    let has_all = nodes.len() == nodes_of(schema) && buffers.len() == buffers_of(schema);
+    if !(sound_nodes && sound_buffers && has_all) || batch.compression().is_some() {
+        return Err(fault());
+    }
+    let (version, dictionaries) = (MetadataVersion::V5, HashMap::new());
+    // Numbers alone: the decoder trusts the offsets of lists.
+    let numbers: Vec<usize> = (0..=HISTORY_COLUMNS.len()).collect();
+    RecordBatchDecoder::try_new(body, batch, schema.clone(), &dictionaries, &version)
+        .map(|decoder| decoder.with_projection(Some(&numbers)))
+        .and_then(RecordBatchDecoder::read_record_batch)
+        .map_err(|error| error.to_string())
+}
+
+/// Returns the number of arrays: one for each column, and those within the list of sources.
+fn nodes_of(schema: &SchemaRef) -> usize {
+    schema.fields().len() + 1 + source_fields().len()
+}
+
+/// Returns the number of buffers: validity and values of each number; validity and offsets of the
+/// list; validity of its items; validity, offsets and bytes of labels.
+fn buffers_of(schema: &SchemaRef) -> usize {
+    let numbers = schema.fields().len() - 1 + source_fields().len() - 1;
+    2 * numbers + 2 + 1 + 3
 }
 
 #[cfg(test)]
@@ -321,9 +405,9 @@ mod tests {
             let history = read_history(&folder).unwrap();
             assert!(history.times_ns.len() <= 25 && history.times_ns.len().is_multiple_of(10));
         }
-        for at in (0..whole.len()).step_by(3) {
+        for at in 0..whole.len() {
             let mut damaged = whole.clone();
-            damaged[at] ^= 0xFF;
+            damaged[at] ^= [0xFF, 0x01, 0x80][at % 3];
             std::fs::write(&path, &damaged).unwrap();
             let history = read_history(&folder).unwrap();
             assert!(history.times_ns.len() <= 1 << 20, "byte {at}");

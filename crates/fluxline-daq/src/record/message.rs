@@ -32,7 +32,7 @@ const NO_CRC: &str = "00000000";
 /// Limits for flatbuffers of strangers. Parts may share parts, so a few kilobytes can unfold to
 /// gigabytes. Ours share little: the limits are four times the longest metadata, and the number of
 /// tables that fit into it.
-const VERIFIED: VerifierOptions = VerifierOptions {
+pub(super) const VERIFIED: VerifierOptions = VerifierOptions {
     max_depth: 64,
     max_tables: 1 << 12,
     max_apparent_size: 1 << 18,

@@ -53,7 +53,9 @@ fn events_of(folder: &Path) -> Vec<u8> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("a run folder")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "arrows"))
+        .filter(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events-"))
+        })
         .collect();
     files.sort();
     files.iter().flat_map(|file| std::fs::read(file).expect("readable")).collect()
