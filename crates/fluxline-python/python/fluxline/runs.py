@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fluxline._fluxline import RunReader
 from fluxline._times import Time, nanoseconds
 from fluxline.errors import InputError
-from fluxline.tables import Table
+from fluxline.tables import Table, library
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,8 +99,7 @@ class Run:
 
     def _stream(self, name: str, why: str) -> Any:
         """Return the batches of an Arrow stream of the folder up to a torn end, as a table."""
-        import pyarrow as pa  # noqa: PLC0415 (the package works without it)
-
+        pa = library("pyarrow")
         path = os.path.join(self.path, name)
         if not os.path.isfile(path):
             raise InputError(f"{path} does not exist; {why}")

@@ -17,7 +17,7 @@ from fluxline._fluxline import Batch, Batches, Schema, Values
 from fluxline.errors import Error, InputError
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
     """Import a library that a user has installed, or say how to."""
     try:
         return __import__(name)
@@ -61,7 +61,7 @@ class Table:
 
     def head(self, rows: int = 5) -> Any:
         """Return the first rows as a pyarrow.Table; only their batches are read."""
-        pa, batches, count = _library("pyarrow"), [], 0
+        pa, batches, count = library("pyarrow"), [], 0
         reader = self.reader()
         for batch in reader:
             batches.append(batch)
@@ -78,24 +78,24 @@ class Table:
 
     def arrow(self) -> Any:
         """Return all rows as a pyarrow.Table."""
-        return _library("pyarrow").table(self)
+        return library("pyarrow").table(self)
 
     def reader(self) -> Any:
         """Return a pyarrow.RecordBatchReader, which reads the rows batch by batch."""
-        return _library("pyarrow").RecordBatchReader.from_stream(self)
+        return library("pyarrow").RecordBatchReader.from_stream(self)
 
     def pandas(self) -> Any:
         """Return all rows as a pandas.DataFrame."""
-        _library("pandas")
+        library("pandas")
         return self.arrow().to_pandas()
 
     def polars(self) -> Any:
         """Return all rows as a polars.DataFrame."""
-        return _library("polars").DataFrame(self)
+        return library("polars").DataFrame(self)
 
     def awkward(self) -> Any:
         """Return all rows as an awkward array, in which rows may have any length."""
-        return _library("awkward").from_arrow(self.arrow())
+        return library("awkward").from_arrow(self.arrow())
 
     def numpy(self, column: str) -> npt.NDArray[Any]:
         """Return a column of numbers or texts as one array; absent numbers are masked.
