@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fluxline._fluxline import ClosedEvents, EventStream, Feeder, RunHandle
 from fluxline.errors import Gone, InputError
 from fluxline.runs import Run
-from fluxline.tables import Table, _library
+from fluxline.tables import Table, library
 
 # Layouts for compiled filters: numba.from_dtype(fl.EVENT_DTYPE), and structures of cffi.
 EVENT_DTYPE = np.dtype(
@@ -168,7 +168,7 @@ def _address(given: Any) -> int | None:
     if isinstance(address, int):
         return address
     if type(given).__module__ == "_cffi_backend":
-        ffi = _library("cffi").FFI()
+        ffi = library("cffi").FFI()
         return int(ffi.cast("uintptr_t", given))
     return None
 
@@ -266,7 +266,7 @@ class Acquisition:
         """Return the counters of each source as a pandas.DataFrame."""
         sources = self.ledger["sources"]
         rows = {source["label"]: source["counters"] for source in sources}
-        return _library("pandas").DataFrame.from_dict(rows, orient="index")
+        return library("pandas").DataFrame.from_dict(rows, orient="index")
 
     def events(self, *, waiting: int = 16, timeout: float | None = None) -> Iterator[Events]:
         """Return the events as they come, batch by batch, until the run ends or is silent.
