@@ -34,7 +34,7 @@ impl Night {
         );
         let set = night.path("set");
         let sequence = format!(
-            "[sequence]\nexperiment = 'experiment.toml'\nstop = {{ seconds = 8 }}\n\
+            "[sequence]\nexperiment = 'experiment.toml'\nstop = {{ seconds = 15 }}\n\
              [[sequence.set]]\nname = 'hv'\nvalues = {VOLTAGES:?}\n\
              command = ['sh', '-c', 'echo {{value}} > {}']\n",
             set.display()
