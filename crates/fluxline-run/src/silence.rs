@@ -134,9 +134,15 @@ impl Silence {
 impl SourceTimes {
     fn limit_ns(&self) -> u64 {
         let lasted_ns = self.last_ns.saturating_sub(self.first_ns);
-        let periods = self.packets.saturating_sub(1).max(1);
-        (lasted_ns / periods).saturating_mul(SILENT_PERIODS).max(SILENT_NS_MIN)
+        limit_ns(lasted_ns, self.packets, SILENT_NS_MIN)
     }
+}
+
+/// Returns the silence after which a source is called silent \[ns\]: 20 of its periods, and at
+/// least `shortest_ns`. Its `packets` came in `lasted_ns`.
+pub(crate) fn limit_ns(lasted_ns: u64, packets: u64, shortest_ns: u64) -> u64 {
+    let periods = packets.saturating_sub(1).max(1);
+    (lasted_ns / periods).saturating_mul(SILENT_PERIODS).max(shortest_ns)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn a_damaged_or_missing_run_json_is_one_row_and_the_list_goes_on() {
     let hole = fs::File::create(runs.join("0003/run.json")).expect("made");
     hole.set_len(1 << 40).expect("a hole of a terabyte");
     fs::write(runs.join("0004/run.json"), "{\"began_ns\": \"noon\"}").expect("wrong");
-    fs::create_dir(runs.join("export")).expect("a folder that is no run");
+    fs::create_dir(runs.join("export")).expect("a folder beside the runs");
     std::os::unix::fs::symlink(runs.join("0000"), runs.join("link")).expect("a link");
     let list = call_json(&["runs", text(&runs), "--sort", "name"]);
     assert_eq!(names(&list), ["0000", "0001", "0002", "0003", "0004", "0005"]);

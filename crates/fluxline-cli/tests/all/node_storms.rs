@@ -224,7 +224,6 @@ fn judge(case: &Case, outcome: &Outcome, python: &str) {
 }
 
 /// Returns a Python that has pyarrow; `None`, said aloud, where there is none.
-/// Returns the Python that has pyarrow; `None`: there is none.
 pub fn python() -> Option<String> {
     let python = std::env::var("FLUXLINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let probe = Command::new(&python).args(["-c", "import pyarrow"]).output();

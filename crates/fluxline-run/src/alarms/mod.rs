@@ -42,7 +42,7 @@ impl Health {
     /// Notes that a person has seen an alarm.
     ///
     /// # Errors
-    /// [`Refused`]: there is no such alarm now.
+    /// [`Refused`]: the run does not have this alarm now.
     pub fn acknowledge(&self, name: &str, now: Moment) -> Result<(), Refused> {
         self.table().acknowledge(name, now)
     }
@@ -50,7 +50,7 @@ impl Health {
     /// Lets an alarm not count for some minutes, at most a day.
     ///
     /// # Errors
-    /// [`Refused`]: the run has not got this alarm now, or the time is out of range.
+    /// [`Refused`]: the run does not have this alarm now, or the time is out of range.
     pub fn shelve(&self, name: &str, minutes: u64, now: Moment) -> Result<(), Refused> {
         self.table().shelve(name, minutes, now)
     }
@@ -58,7 +58,7 @@ impl Health {
     /// Lets a shelved alarm count again.
     ///
     /// # Errors
-    /// [`Refused`]: there is no such alarm now.
+    /// [`Refused`]: the run does not have this alarm now.
     pub fn unshelve(&self, name: &str, now: Moment) -> Result<(), Refused> {
         self.table().unshelve(name, now)
     }

@@ -183,7 +183,7 @@ impl Table {
     /// Marks an alarm as seen by a person.
     ///
     /// # Errors
-    /// There is no such alarm.
+    /// The run does not have this alarm now.
     pub fn acknowledge(&mut self, name: &str, now: Moment) -> Result<(), Refused> {
         let alarm = self.get(name)?;
         if !alarm.is_acknowledged {
@@ -196,7 +196,7 @@ impl Table {
     /// Lets an alarm not count for some minutes.
     ///
     /// # Errors
-    /// The run has not got this alarm, or the time is out of range.
+    /// The run does not have this alarm now, or the time is out of range.
     pub fn shelve(&mut self, name: &str, minutes: u64, now: Moment) -> Result<(), Refused> {
         if !(1..=SHELVED_MAX).contains(&minutes) {
             let text = format!("an alarm can be shelved for 1 to {SHELVED_MAX} minutes.");
@@ -211,7 +211,7 @@ impl Table {
     /// Lets a shelved alarm count again.
     ///
     /// # Errors
-    /// There is no such alarm.
+    /// The run does not have this alarm now.
     pub fn unshelve(&mut self, name: &str, now: Moment) -> Result<(), Refused> {
         if self.get(name)?.shelved_until.take().is_some() {
             self.note(now, Change::Unshelved, name);

@@ -15,6 +15,7 @@ use fluxline_daq::ledger::Outcome;
 use super::sample::{Sample, SourceSample, Window, dropped_rows};
 use crate::alarms::Finding;
 use crate::control::RunState;
+use crate::silence::limit_ns;
 
 /// The time over which shares and rates are taken.
 const RECENT: Span = Span::from_ms(10_500);
@@ -30,8 +31,8 @@ const STALLED: Span = Span::from_ms(10_000);
 const FULL_MIN: Span = Span::from_ms(1_500);
 /// The time in which events close that lack a source which sends again.
 const CLOSING: Span = Span::from_ms(1_500);
-/// Shortest silence in mean periods of the source.
-const SILENT_PERIODS: u64 = 20;
+/// Batches that wait this long, or longer, do not show that a recorder stands still \[ms\].
+const BATCH_MS: u64 = 5_000;
 /// Most sources that are named alone; more are one finding.
 const NAMED_MAX: usize = 8;
 
@@ -47,6 +48,7 @@ pub struct Rules {
     explained: Moment,
     /// Since when events lack packets without that.
     lacking: Option<Moment>,
+    /// A recorder that stands still is seen.
     records: bool,
 }
 
@@ -63,7 +65,7 @@ impl Rules {
             holds: BTreeMap::new(),
             explained: Moment::default(),
             lacking: None,
-            records: experiment.record.enabled,
+            records: experiment.record.enabled && experiment.record.batch_ms < BATCH_MS,
         }
     }
 
@@ -180,10 +182,9 @@ impl Rules {
 
     /// Returns the silence after which a source is called silent.
     fn limit_of(&self, source: &SourceSample) -> Span {
-        let lasted = source.last_ns.saturating_sub(source.first_ns);
-        let period = lasted / source.packets.saturating_sub(1).max(1);
-        let shortest = (self.limits.silent_s * 1e9) as u64;
-        Span::from_ns(period.saturating_mul(SILENT_PERIODS).max(shortest))
+        let lasted_ns = source.last_ns.saturating_sub(source.first_ns);
+        let shortest_ns = (self.limits.silent_s * 1e9) as u64;
+        Span::from_ns(limit_ns(lasted_ns, source.packets, shortest_ns))
     }
 
     /// Finds events that lack packets although all sources send and nothing is lost: that must last
@@ -415,7 +416,7 @@ impl Recent<'_> {
     }
 }
 
-/// Returns a part of a whole \[%\]; `None`: there is no whole.
+/// Returns a part of a whole \[%\]; `None`: the whole is 0.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }

@@ -168,7 +168,7 @@ fn disk_ring_and_recorder_have_their_limits() {
     let mut run = Run::new("", 1);
     (0..2).for_each(|_| run.second(&[0], |now| now.ring_percent = 99));
     run.second(&[0], |now| now.ring_percent = 10);
-    assert_eq!(run.said().0, "ok", "a peak is none");
+    assert_eq!(run.said().0, "ok", "a short peak is not an alarm");
     (0..4).for_each(|_| run.second(&[0], |now| now.ring_percent = 90));
     assert_eq!(run.said().0, "warning");
     let mut run = Run::new("", 1);

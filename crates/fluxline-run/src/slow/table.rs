@@ -246,7 +246,7 @@ impl Table {
         std::mem::take(&mut self.notes)
     }
 
-    /// Returns the newest number of a name; `None`: there is none.
+    /// Returns the newest number of a name; `None`: it has not been sent.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.known.get(name)?.newest.value {
             SlowValue::Number(number) => Some(number),

@@ -28,7 +28,7 @@ fn at(ms: u64) -> Arrival {
 fn numbers(table: &mut Table) -> Vec<f64> {
     let number = |row: SlowRow| match row.value {
         SlowValue::Number(number) => number,
-        SlowValue::Text(text) => panic!("{text:?} is no number"),
+        SlowValue::Text(text) => panic!("{text:?} is not a number"),
     };
     let rows = table.take_rows();
     table.counters.recorded += rows.len() as u64;
