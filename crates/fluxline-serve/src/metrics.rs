@@ -126,9 +126,9 @@ impl Counters {
     }
 
     fn encode_health(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "1 for the health of the run (ok, warning, alarm), 0 for the others";
+        let help = "1 for the health of the run (ok, warning, alarm, unknown), 0 for the others";
         let mut metric = encoder.encode_descriptor("run_health", help, None, MetricType::Gauge)?;
-        for health in ["ok", "warning", "alarm"] {
+        for health in ["ok", "warning", "alarm", "unknown"] {
             let labels = [("run", self.run.as_str()), ("health", health)];
             let mut metric = metric.encode_family(&labels)?;
             metric.encode_gauge(&i64::from(self.health["state"] == health))?;

@@ -32,11 +32,11 @@ impl Health {
         self.table().state()
     }
 
-    /// Returns `state` (`ok`, `warning`, `alarm`), `sentence`, `since_ns`, `advice` and `alarms`,
-    /// each with name, severity, state and times.
+    /// Returns `state` (`ok`, `warning`, `alarm`, `unknown`), `sentence`, `since_ns`, `advice` and
+    /// `alarms`, each with name, severity, state and times.
     #[must_use]
     pub fn document(&self) -> Value {
-        self.table().document()
+        self.table().document_at(fluxline::clock::now())
     }
 
     /// Notes that a person has seen an alarm.

@@ -20,6 +20,8 @@ use crate::control::Refused;
 
 /// The time for which a finding must be gone, so that an alarm does not chatter.
 const CLEAR: Span = Span::from_ms(5_000);
+/// The time after which a verdict is not one of now.
+const UNKNOWN: Span = Span::from_ms(15_000);
 /// Most alarms of a run at a time.
 const ALARMS_MAX: usize = 500;
 /// The longest time for which an alarm can be shelved \[min\].
@@ -104,6 +106,9 @@ pub struct Table {
     /// The time of the last change of the state.
     since: Moment,
     state: Option<Severity>,
+    /// The time of the last look at the run; `None`: nobody has looked yet.
+    looked: Option<Moment>,
+    has_ended: bool,
     /// The changes since they were last taken.
     changes: Vec<AlarmChange>,
 }
@@ -115,6 +120,7 @@ impl Table {
             self.since = now;
         }
         self.normal = normal;
+        self.look(now);
         for finding in found {
             self.found(now, finding);
         }
@@ -132,6 +138,11 @@ impl Table {
         };
         self.alarms.retain(|_, alarm| stays(alarm));
         self.settle(now);
+    }
+
+    /// Notes that the run was looked at.
+    pub fn look(&mut self, now: Moment) {
+        self.looked = Some(now);
     }
 
     fn found(&mut self, now: Moment, finding: Finding) {
@@ -228,6 +239,7 @@ impl Table {
 
     /// Ends the run: active alarms stay so.
     pub fn end(&mut self, now: Moment) {
+        self.has_ended = true;
         self.each(now, Change::Ended, |alarm| alarm.cleared.is_none());
     }
 
@@ -239,6 +251,25 @@ impl Table {
     /// Returns the importance of the worst alarm that counts; `None`: none does.
     pub fn state(&self) -> Option<Severity> {
         self.state
+    }
+
+    /// Returns [`Self::document`], whose state is `unknown` where nobody has looked for long: an
+    /// old verdict is not one of now.
+    pub fn document_at(&self, now: Moment) -> Value {
+        let mut document = self.document();
+        let silence = self.looked.map(|looked| now.since(looked));
+        if !self.has_ended && silence.is_none_or(|silence| silence > UNKNOWN) {
+            document["state"] = "unknown".into();
+            document["sentence"] = match silence {
+                None => "nobody has judged the health of this run yet".to_owned(),
+                Some(silence) => format!(
+                    "nobody has judged the health of this run for {} s",
+                    silence.as_ns() / 1_000_000_000
+                ),
+            }
+            .into();
+        }
+        document
     }
 
     /// Returns the state with its sentence and all alarms.

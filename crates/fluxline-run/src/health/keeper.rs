@@ -142,6 +142,8 @@ impl Keeping {
             let found = self.rules.find(&self.window, now);
             let normal = rules::normal(&self.window);
             self.health().table().tick(now, found, normal);
+        } else {
+            self.health().table().look(now);
         }
         self.pass_on();
     }

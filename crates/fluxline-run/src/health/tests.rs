@@ -285,6 +285,19 @@ fn an_acknowledged_alarm_that_gets_worse_must_be_seen_again() {
 }
 
 #[test]
+fn a_verdict_that_nobody_renews_is_not_one_of_now() {
+    let (mut table, at) = (Table::default(), |s: u64| Moment::from_ns(s * SECOND));
+    let state = |table: &Table, s: u64| table.document_at(at(s))["state"].clone();
+    assert_eq!(state(&table, 1), "unknown", "nobody has looked yet");
+    table.tick(at(1), Vec::new(), "normal".to_owned());
+    assert_eq!((state(&table, 2), state(&table, 17)), ("ok".into(), "unknown".into()));
+    table.look(at(18));
+    assert_eq!(state(&table, 19), "ok");
+    table.end(at(20));
+    assert_eq!(state(&table, 100), "ok", "the last one before the end");
+}
+
+#[test]
 fn an_alarm_that_comes_and_goes_is_raised_once_and_stays_until_it_is_seen() {
     let (mut table, at) = (Table::default(), |s: u64| Moment::from_ns(s * SECOND));
     for second in 1..60 {

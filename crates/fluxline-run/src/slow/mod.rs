@@ -54,7 +54,8 @@ impl SlowValues {
         self.table().number(name)
     }
 
-    /// Returns the time since a name's newest arrival \[s\]; since the start where it has not been sent.
+    /// Returns the time since a name's newest arrival \[s\]; since the start where it has not been
+    /// sent.
     #[must_use]
     pub fn silence_s(&self, name: &str) -> f64 {
         let heard = self.table().heard(name).unwrap_or(self.began);
