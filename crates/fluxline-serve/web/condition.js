@@ -54,6 +54,8 @@ export function verdict(known) {
   if (how === "ended") return ended(known);
   const { health } = state;
   if (!health) return { level: "unknown", word: state.state, title: state.state, sentence: "this program does not judge the health of its run.", since: "", advice: "" };
+  // Before the first look at the run, and when nobody looks any more.
+  if (health.state === "unknown") return { level: "unknown", word: "unknown", title: state.state, sentence: String(health.sentence ?? ""), since: "", advice: "" };
   const level = health.state in ofHealth ? health.state : "warning";
   return {
     level, word: ofHealth[health.state] ?? String(health.state), title: level === "ok" ? state.state : ofHealth[level],
