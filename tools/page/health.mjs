@@ -130,6 +130,11 @@ export function healthTests({ open, start, state, show, repository, pictures }) 
       program.state = { ...without, tick: program.state.tick };
       await level(page, "unknown");
       assert.equal(await page.locator("#alarms-panel").isVisible(), false, "no empty list");
+      const unknown = { state: "unknown", sentence: "nobody has judged the health of this run yet", since_ns: 0, advice: "", alarms: [] };
+      program.state = { ...snapshot("ok"), health: unknown, tick: program.state.tick };
+      await page.waitForFunction((sentence) => document.getElementById("health-sentence").textContent === sentence, unknown.sentence);
+      await level(page, "unknown");
+      assert.equal(await text(page, "health-since"), "", "no time since 1970");
       assert.deepEqual(page.problems, []);
     });
   }
