@@ -12,7 +12,7 @@ use crate::Error;
 use crate::environment::{Conversation, Environment};
 
 /// The limit of an answer: the far side waits up to ten seconds for the rest of a trial.
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
 /// Two ends that trials run between.
 pub trait Ends {

@@ -36,7 +36,7 @@ const STEP_MAX: u32 = 64;
 /// Turns between two looks at the other side.
 const LOOK_TURNS: u32 = 1 << 12;
 /// A trial without progress for this time hangs.
-const STALL_LIMIT: Duration = Duration::from_secs(10);
+const STALL_LIMIT: Duration = Duration::from_secs(60);
 const REGION: &str = "bench-incast";
 
 /// The parameters of a trial.

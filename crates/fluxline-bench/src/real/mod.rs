@@ -14,7 +14,8 @@ pub use near::{Near, NearConfig, Progress};
 
 use std::time::Duration;
 
-/// The limit of the other side's answers, apart from measurements.
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// The longest idle time of an end in the middle of a trial.
-const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// The limit of the other side's answers, apart from measurements. A dead process closes its
+/// connection at once. Minutes, since a kernel that removes network namespaces lets others wait.
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+/// The longest idle time of an end in the middle of a trial, or while it finds the other.
+const STALL_LIMIT: Duration = Duration::from_secs(60);

@@ -21,7 +21,7 @@ const HALF_BYTES: u64 = 12 << 20;
 /// The longest time of connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The longest time of a service after its near end is done.
-const SERVICE_LIMIT: Duration = Duration::from_secs(60);
+const SERVICE_LIMIT: Duration = Duration::from_secs(120);
 
 /// Receives the number of steps done, the number of all steps, and what comes next.
 pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
