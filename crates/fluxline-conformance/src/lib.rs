@@ -14,6 +14,7 @@ pub use fluxline_core;
 
 pub mod batches;
 pub mod endings;
+pub mod fans;
 pub mod groups;
 mod joined;
 pub mod late;
@@ -189,6 +190,17 @@ macro_rules! group_conformance {
                 nobody_passes_a_barrier_before_the_last_one_comes,
                 members_with_another_key_or_other_sizes_do_not_join,
             );
+
+            $crate::conformance!(@each fans, $make,
+                a_reader_that_ends_stops_nobody_and_may_come_back,
+                a_wrong_key_ends_one_branch_and_a_long_record_none,
+            );
+
+            #[test]
+            fn a_slow_and_late_reader_misses_records_and_holds_nobody() {
+                let seed = $crate::fluxline_core::random::test_seed!(1);
+                $crate::fans::a_slow_and_late_reader_misses_records_and_holds_nobody(seed, $make);
+            }
 
             #[test]
             fn an_all_reduce_has_equal_bits() {

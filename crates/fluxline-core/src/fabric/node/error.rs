@@ -64,6 +64,12 @@ pub enum NodeError {
         /// The reason.
         reason: PushRefused,
     },
+    /// A receiver of a fan-out takes no record, or the record is too long for one.
+    #[error("a receiver of the fan-out: {reason}")]
+    FanOut {
+        /// The reason.
+        reason: PushRefused,
+    },
     /// No more records can be read from an own ring.
     #[error("the ring {ring}: {reason}")]
     Next {

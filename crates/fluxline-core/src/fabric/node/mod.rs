@@ -30,6 +30,7 @@
 //! [`Node::fabric`].
 
 mod error;
+mod fan_out;
 mod rings;
 
 use alloc::boxed::Box;
@@ -45,6 +46,7 @@ use super::{
 use crate::{Moment, Span};
 
 pub use error::NodeError;
+pub use fan_out::Numbered;
 pub use rings::Records;
 
 /// Completions that wait for the program, at most; with more, a call that waits fails.

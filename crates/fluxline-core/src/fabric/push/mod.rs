@@ -17,6 +17,7 @@
 //! The ring's completions have identifiers of its own: a sender makes an endpoint, on
 //! which nothing else is posted; a receiver owns a region, and posts with [`RING_TAG`].
 
+mod fan_out;
 mod native;
 pub mod puts;
 mod receiver;
@@ -27,6 +28,7 @@ mod types;
 
 use super::region::{Key, Name};
 
+pub use fan_out::{BranchId, BranchState, FanOut, Follower, Lag};
 pub use native::{NativeReceiver, NativeRing, NativeSender, RingLink};
 pub use receiver::Receiver;
 pub use record::{Record, SharedBytes};

@@ -129,6 +129,12 @@ impl Sender {
         matches!(self.state, State::Native(_) | State::Puts(_)) && self.ended().is_none()
     }
 
+    /// Returns true from the opening to the end, flushes included.
+    #[must_use]
+    pub(super) fn was_open(&self) -> bool {
+        matches!(self.state, State::Native(_) | State::Puts(_) | State::Flushing(_))
+    }
+
     /// Returns the number of the first record that this sender should push, if its program counts
     /// records from 0: as many of earlier senders were published, and are read or will be. A
     /// program that comes back and pushes from there on loses and doubles none; one that has no
@@ -153,8 +159,7 @@ impl Sender {
     /// Returns the reason why the sender is not open yet; `None`: it is open, or has ended.
     #[must_use]
     pub fn waits_for(&self) -> Option<Waits> {
-        let was_open = matches!(self.state, State::Native(_) | State::Puts(_) | State::Flushing(_));
-        (self.ended.is_none() && !was_open).then_some(self.waits)
+        (self.ended.is_none() && !self.was_open()).then_some(self.waits)
     }
 
     /// Returns the reason why each push fails from now on; `None`: pushing may work.
