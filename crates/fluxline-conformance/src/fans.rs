@@ -133,10 +133,16 @@ impl Fan {
             fan.readers.iter_mut().for_each(|reader| reader.read(u64::MAX));
             fan.fan.finish(&mut fan.rings, &mut *fan.nodes.fabrics[0])
         });
-        self.until("end of the readers", |fan| {
-            fan.readers.iter_mut().for_each(|reader| reader.read(u64::MAX));
-            fan.readers.iter().all(|reader| reader.ring.is_none() || reader.is_gone)
-        });
+        // The sender's program may end here: its node is not polled again.
+        let began = (self.nodes.now)();
+        while self.readers.iter().any(|reader| reader.ring.is_some() && !reader.is_gone) {
+            let now = (self.nodes.now)();
+            assert!(now.since(began) < PATIENCE, "the readers do not see the end");
+            self.readers.iter_mut().for_each(|reader| reader.poll(now));
+            self.readers.iter_mut().for_each(|reader| reader.read(u64::MAX));
+        }
+        let died = |reader: &Reader| reader.ring.as_ref().is_some_and(|of| of.counters().died > 0);
+        assert!(!self.readers.iter().any(died), "the sender finished");
     }
 }
 

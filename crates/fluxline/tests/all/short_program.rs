@@ -5,8 +5,8 @@ mod program;
 
 use std::net::UdpSocket;
 
-use fluxline::fabric::push::PushRefused;
-use fluxline::fabric::{Grant, Key, Level, Local, Reliability, Rights, Target, Work};
+use fluxline::fabric::push::{FanOut, Follower, Lag, PushRefused, RingAddress};
+use fluxline::fabric::{Grant, Key, Level, Local, Name, Reliability, Rights, Target, Work};
 use fluxline::{NodeError, Span};
 
 const RECORDS: u32 = 3000;
@@ -51,6 +51,67 @@ fn a_record_of_the_short_programs_is_lost_or_doubled_on_some_link() {
             reading.join().expect("no panic").unwrap_or_else(|e| panic!("{consumer}: {e}"))
         });
         assert_eq!(read, (RECORDS, expected), "{consumer}");
+    }
+}
+
+/// Reads both ends of a fan-out; the second reader joins when the first has half of the records.
+fn read_twice(url: &str) -> Vec<Vec<u64>> {
+    let mut node = fluxline::node(url).expect("opened");
+    let first = node.receiver("first", Key(7), 64, 64).expect("made");
+    let (mut second, mut got) = (None, vec![Vec::new(), Vec::new()]);
+    let mut followers = [Follower::default(), Follower::default()];
+    while let Some(record) =
+        node.next_numbered(first, &mut followers[0], PATIENCE).expect("a record")
+    {
+        assert_eq!(record.bytes, record.number.to_le_bytes());
+        got[0].push(record.number);
+        if record.number == u64::from(RECORDS / 2) {
+            second = Some(node.receiver("second", Key(7), 8192, 64).expect("made"));
+        }
+    }
+    let second = second.expect("the first reader got half");
+    while let Some(record) =
+        node.next_numbered(second, &mut followers[1], PATIENCE).expect("a record")
+    {
+        assert_eq!(record.bytes, record.number.to_le_bytes());
+        got[1].push(record.number);
+    }
+    assert_eq!(followers.map(|follower| follower.missed()), [0, 0], "{url}");
+    got
+}
+
+#[test]
+fn a_reader_that_joins_a_fan_out_late_holds_the_first_or_gets_gaps() {
+    for [consumer, sensor, peer] in links("fan-out") {
+        let [first, second] = std::thread::scope(|scope| {
+            let reading = scope.spawn(|| read_twice(&consumer));
+            let mut node = fluxline::node(&sensor).expect("opened");
+            let mut fan = FanOut::new();
+            let branches = [("first", Lag::Waits), ("second", Lag::Misses)].map(|(ring, lag)| {
+                let name = Name::parse(ring).expect("a name");
+                fan.add(RingAddress { peer: peer.clone(), name, key: Key(7) }, lag)
+            });
+            node.wait_joined(&mut fan, branches[0], PATIENCE).expect("the first reader");
+            // Enough for the first half; the rest once the second reader is there.
+            for number in 0..2 * u64::from(RECORDS) {
+                if number == u64::from(RECORDS) {
+                    node.wait_joined(&mut fan, branches[1], PATIENCE).expect("the second");
+                }
+                node.fan_out(&mut fan, &number.to_le_bytes(), PATIENCE).expect("pushed");
+            }
+            node.finish_fan_out(&mut fan, PATIENCE).expect("the readers are there");
+            let got = reading.join().expect("no panic");
+            for (branch, got) in branches.into_iter().zip(&got) {
+                let state = fan.state(branch);
+                assert_eq!(state.pushed, got.len() as u64, "{sensor}");
+                assert_eq!(state.pushed + state.missed, 2 * u64::from(RECORDS), "{sensor}");
+            }
+            <[Vec<u64>; 2]>::try_from(got).expect("two")
+        });
+        assert!(first.iter().copied().eq(0..2 * u64::from(RECORDS)), "{consumer}");
+        let joined = *second.first().expect("it joined");
+        assert!((u64::from(RECORDS / 2)..=u64::from(RECORDS)).contains(&joined), "{joined}");
+        assert!(second.iter().copied().eq(joined..2 * u64::from(RECORDS)), "{consumer}");
     }
 }
 

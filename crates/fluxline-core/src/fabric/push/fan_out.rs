@@ -161,11 +161,9 @@ impl FanOut {
             return false;
         }
         for branch in &mut self.branches {
-            let finished = match branch.open_sender(rings) {
-                Some(sender) => sender.finish(fabric),
-                None => Ok(true),
-            };
-            if finished != Ok(false) {
+            let sender = branch.sender.and_then(|id| rings.sender(id));
+            // Until its connection is over: a receiver that does not hear of the end sees a death.
+            if sender.map(|sender| sender.finish(fabric)) != Some(Ok(false)) {
                 branch.end(rings, fabric);
             }
         }
