@@ -38,7 +38,7 @@ CORES = os.cpu_count() or 1
 # No test takes a tenth of it on idle cores; a busy machine is slow.
 LIMIT_S = 900
 DOCUMENTATION = "documentation"
-# More is no bad luck.
+# More are not bad luck.
 AGAIN_MAX = 3
 
 

@@ -129,8 +129,7 @@ impl Sender {
         matches!(self.state, State::Native(_) | State::Puts(_)) && self.ended().is_none()
     }
 
-    /// Returns true from the opening to the end, flushes included.
-    #[must_use]
+    /// True from the opening to the end, flushes included.
     pub(super) fn was_open(&self) -> bool {
         matches!(self.state, State::Native(_) | State::Puts(_) | State::Flushing(_))
     }
