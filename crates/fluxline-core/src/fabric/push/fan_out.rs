@@ -12,12 +12,13 @@ use crate::{Moment, Span};
 /// Time between two tries to open the ring of a branch that has ended.
 const RENEW_EVERY: Span = Span::from_ms(20);
 
-/// The treatment of a receiver whose ring is full.
+/// The treatment of a receiver whose ring has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lag {
     /// The sender waits for it: it misses no record from its joining to its end.
     Waits,
-    /// Records pass it by, and are counted: it never holds the others back.
+    /// Records pass it by, and are counted, while its ring or the queue of its connection has no
+    /// room: it never holds the others back.
     Misses,
 }
 
