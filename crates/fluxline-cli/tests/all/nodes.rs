@@ -146,6 +146,42 @@ fn a_loop_of_processes_loses_decisions_or_counts_them_twice() {
     assert_eq!((decided, arrived), (300, 300));
 }
 
+/// Writes marks, alarms and slow control values into the folders of nodes.
+fn write_beside(folder: &Path) {
+    let of = |name: &str| folder.join(name).display().to_string();
+    for (node, tag) in [("readout-1", "first"), ("builder-0", "second"), ("readout-0", "first")] {
+        assert!(call(&["runs", "tag", &of(node), tag]).status.success());
+    }
+    assert!(call(&["runs", "comment", &of("builder-1"), "a good night"]).status.success());
+    for (node, at_ns) in [("builder-1", 20), ("readout-0", 10)] {
+        let change = |change: &str, at_ns: u64| {
+            format!(
+                "{{\"at_ns\":{at_ns},\"change\":\"{change}\",\"name\":\"own/hot\",\
+                 \"severity\":\"alarm\",\"sentence\":\"it is hot\",\"advice\":\"cool it\"}}\n"
+            )
+        };
+        let text = change("raised", at_ns) + &change("cleared", at_ns + 15) + "{\"torn";
+        std::fs::write(folder.join(node).join("alarms.jsonl"), text).expect("written");
+    }
+    std::fs::write(folder.join("builder-0/slow.arrows"), [7; 5000]).expect("written");
+}
+
+/// The gathered run has all of them, each once and in the order of time.
+fn assert_beside(whole: &Path) {
+    let whole_text = whole.display().to_string();
+    let document = crate::support::call_json(&["inspect", &whole_text]);
+    assert_eq!(document["marks"]["tags"], serde_json::json!(["first", "second"]));
+    assert_eq!(document["marks"]["comment"], "a good night");
+    let lines = std::fs::read_to_string(whole.join("alarms.jsonl")).expect("the alarms");
+    let lines: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let column = |name: &str| lines.iter().map(|line| line[name].clone()).collect::<Vec<_>>();
+    assert_eq!(column("at_ns"), [10, 20, 25, 35]);
+    let (one, other) = ("readout-0/own/hot", "builder-1/own/hot");
+    assert_eq!(column("name"), [one, other, one, other]);
+    assert_eq!(std::fs::read(whole.join("slow.arrows")).expect("copied"), [7; 5000]);
+}
+
 /// Gathers the folders of all nodes, then what is wrong to gather.
 fn gather(folder: &Path) {
     let at = |name: &str| folder.join(name).display().to_string();
@@ -162,8 +198,10 @@ fn gather(folder: &Path) {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), document, said)
     };
+    write_beside(folder);
     let (status, document, said) = gather(&all, "whole");
     assert_eq!(status, Some(0), "{said}");
+    assert_beside(&folder.join("whole"));
     assert_laws(&document);
     assert_eq!((number(&document, "events"), number(&document, "packets")), (1000, 4000));
     let edges = &document["ledger"]["edges"];

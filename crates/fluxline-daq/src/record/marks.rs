@@ -39,7 +39,7 @@ pub enum Mark {
 }
 
 /// A line of the file.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct Line {
     at_ns: u64,
     user: String,
@@ -169,6 +169,44 @@ impl Marks {
         }
         marks.take(&bytes);
         marks
+    }
+
+    /// Writes the marks of all folders into a new one, in the order of time; equal ones once, and
+    /// lines that cannot be read are left out.
+    ///
+    /// Errors: [`MarkError`]; there are too many, or a file cannot be read or written.
+    pub fn gather(from: &[&Directory], into: &Directory) -> Result<(), MarkError> {
+        let mut lines: Vec<Line> = Vec::new();
+        for folder in from {
+            let bytes = match folder.read(Path::new(MARKS_FILE)) {
+                Err(FolderError::Missing(_)) => continue,
+                read => read?,
+            };
+            let texts = bytes[..complete_lines_bytes(&bytes)].split(|byte| *byte == b'\n');
+            let found = texts.filter_map(|text| serde_json::from_slice::<Line>(text).ok());
+            lines.extend(found.filter(|line| line.mark.check().is_ok()));
+        }
+        lines.sort_by_key(|line| line.at_ns);
+        lines.dedup();
+        let mut text = Vec::new();
+        for line in &lines {
+            text.extend(serde_json::to_vec(line).unwrap_or_default());
+            text.push(b'\n');
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        if text.len() as u64 > MARKS_BYTES_MAX {
+            return Err(MarkError::Refused(format!(
+                "the folders have {} bytes of tags and comments together, and {MARKS_BYTES_MAX} \
+                 is the limit; remove old lines.",
+                text.len()
+            )));
+        }
+        let mut file = into.create(Path::new(MARKS_FILE))?;
+        let written = file.write_all(&text).and_then(|()| file.sync_all());
+        let explain = |reason| FolderError::explain(&into.path().join(MARKS_FILE), reason);
+        written.map_err(|reason| MarkError::Folder(explain(reason)))
     }
 
     /// Takes the complete lines of a file.

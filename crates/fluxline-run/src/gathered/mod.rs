@@ -14,6 +14,7 @@ use fluxline_daq::record::{
 };
 use serde_json::{Value, json};
 
+mod beside;
 mod killed;
 
 use self::killed::{KilledBuilder, Readouts};
@@ -285,6 +286,7 @@ fn write(nodes: &mut [Node], folder: RunFolder) -> Result<Gathered, Error> {
         put_ledger(&mut document, &ledger);
         folder.write_run(&document)?;
     }
+    beside::gather(nodes, folder)?;
     let nodes = nodes.iter().map(|node| node.name.clone()).collect();
     Ok(Gathered { ledger, packets: counts.written.packets, nodes, status, sentence })
 }
