@@ -12,7 +12,7 @@ CAPABILITIES = [
     ("simulated networks", ["fluxline-sim"]),
     ("measuring, host checks", ["fluxline-bench", "fluxline-doctor", "fluxline-report"]),
     ("acquisition", ["fluxline-daq", "fluxline-packet", "fluxline-run", "fluxline-toml",
-                     "fluxline-export"]),
+                     "fluxline-export", "fluxline-archive"]),
     ("live page", ["fluxline-serve"]),
     ("links and programming model", ["fluxline-core", "fluxline-conformance", "fluxline/"]),
     ("C and Python", ["fluxline-c/", "fluxline-python"]),

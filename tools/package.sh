@@ -25,7 +25,7 @@ fi
 programs=(fluxline fluxline-sim fluxline-bench)
 say "static binaries for $target"
 RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --target "$target" \
-  --workspace --bins
+  --workspace --bins --features fluxline-cli/zstd
 mkdir -p "$out"
 for program in "${programs[@]}"; do
   binary="$out/$program"

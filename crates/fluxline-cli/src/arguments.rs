@@ -14,7 +14,7 @@ use crate::format_arguments::{FormatArguments, FormatCommand};
 use crate::fpga_arguments::FpgaCommand;
 use crate::page_arguments::{ServeArguments, ServeRunsArguments};
 use crate::run_arguments::{GatherArguments, RecoverArguments, ShipArguments};
-use crate::runs_arguments::{RunsArguments, SequenceArguments};
+use crate::runs_arguments::{ArchiveArguments, RunsArguments, SequenceArguments};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -62,6 +62,12 @@ pub enum Command {
         fluxline runs tag runs/0042 calibration\n  \
         fluxline runs comment runs/0042 \"beam was unstable\"")]
     Runs(RunsArguments),
+    /// Copy a finished run to another disk or to S3, verify the copy, and bring it back
+    #[command(after_help = "Examples:\n  fluxline archive runs/0042 --to /mnt/archive\n  \
+        fluxline archive runs/0042 --to s3://bucket/2026 --compress --remove-local\n  \
+        fluxline archive --verify /mnt/archive/0042\n  \
+        fluxline archive --restore /mnt/archive/0042 --to runs/0042")]
+    Archive(ArchiveArguments),
     /// Do several runs one after the other, with settings that change from run to run
     #[command(after_help = "Examples:\n  fluxline sequence scan.toml\n  \
         fluxline sequence scan.toml --resume")]

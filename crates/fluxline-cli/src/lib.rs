@@ -50,6 +50,7 @@ fn dispatch(command: Command, json: bool) -> Result<Ending, Failure> {
         Command::Serve(serve) => commands::serve::serve(&serve, json).map(well),
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
         Command::Runs(of) => commands::runs::runs(&of, json).map(well),
+        Command::Archive(of) => commands::archive::archive(&of, json),
         Command::Sequence(of) => commands::sequence::sequence(&of, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),

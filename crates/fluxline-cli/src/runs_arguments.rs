@@ -1,11 +1,15 @@
-//! The arguments of `fluxline runs` and `fluxline sequence`.
+//! The arguments of `fluxline runs`, `fluxline archive` and `fluxline sequence`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use fluxline_core::Moment;
+use fluxline_run::runs::{RunOrder, RunVerdict};
+use fluxline_serve::ServerConfig;
 
 use crate::local_time;
+use crate::words::{Word, words};
 
 /// `fluxline runs`.
 #[derive(Debug, Args)]
@@ -71,11 +75,12 @@ pub struct ListArguments {
     #[arg(long, value_parser = local_time::parse, value_name = "TIME")]
     pub until: Option<Moment>,
     /// Only runs with this verdict; may be given more than once
-    #[arg(long, value_name = "VERDICT")]
+    #[arg(long, value_parser = words::<RunVerdict>(VERDICTS), value_name = "VERDICT")]
     pub status: Vec<RunVerdict>,
     /// The order: newest, longest, largest and most first; names by alphabet
-    #[arg(long, value_name = "KEY", default_value = "start")]
-    pub sort: SortKey,
+    #[arg(long, value_parser = words::<RunOrder>(ORDERS), value_name = "KEY")]
+    #[arg(default_value = "start")]
+    pub sort: RunOrder,
     /// The other way round
     #[arg(long)]
     pub reverse: bool,
@@ -87,70 +92,56 @@ pub struct ListArguments {
     pub csv: bool,
 }
 
-/// The verdict on a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum RunVerdict {
-    /// It is being recorded
-    Running,
-    /// Everything that this host received is in the files
-    Complete,
-    /// It finished, but look: status 7
-    Look,
-    /// Recording stopped early: status 5
-    RecordingStopped,
-    /// The ledger does not close: status 4
-    LedgerOpen,
-    /// The program or the machine stopped during the run
-    NoEnd,
-    /// It had no end, and was mended
-    Recovered,
-    /// run.json is missing or cannot be read
-    Damaged,
-    /// run.json does not say
-    Unknown,
-}
+/// The verdicts on the command line.
+const VERDICTS: &[Word] = &[
+    ("running", "It is being recorded"),
+    ("complete", "Everything that this host received is in the files"),
+    ("look", "It finished, but look: status 7"),
+    ("recording-stopped", "Recording stopped early: status 5"),
+    ("ledger-open", "The ledger does not close: status 4"),
+    ("no-end", "The program or the machine stopped during the run"),
+    ("recovered", "It had no end, and was mended"),
+    ("damaged", "run.json is missing or cannot be read"),
+    ("unknown", "run.json does not say"),
+];
 
-impl RunVerdict {
-    /// Returns its word in tables and on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            RunVerdict::Running => "running",
-            RunVerdict::Complete => "complete",
-            RunVerdict::Look => "look",
-            RunVerdict::RecordingStopped => "recording-stopped",
-            RunVerdict::LedgerOpen => "ledger-open",
-            RunVerdict::NoEnd => "no-end",
-            RunVerdict::Recovered => "recovered",
-            RunVerdict::Damaged => "damaged",
-            RunVerdict::Unknown => "unknown",
-        }
-    }
-}
+/// The orders on the command line.
+const ORDERS: &[Word] = &[
+    ("start", "By the start, runs that go on before the others"),
+    ("name", "By the name of the folder"),
+    ("experiment", "By the name of the experiment"),
+    ("shot", "By the shot number"),
+    ("length", "By the length"),
+    ("events", "By the number of events"),
+    ("incomplete", "By the number of incomplete events"),
+    ("lost", "By the number of lost packets"),
+    ("size", "By the size of the event files"),
+    ("status", "By the verdict"),
+];
 
-/// The key by which runs are sorted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SortKey {
-    /// By the start, runs that go on before the others
-    #[default]
-    Start,
-    /// By the name of the folder
-    Name,
-    /// By the name of the experiment
-    Experiment,
-    /// By the shot number
-    Shot,
-    /// By the length
-    Length,
-    /// By the number of events
-    Events,
-    /// By the number of incomplete events
-    Incomplete,
-    /// By the number of lost packets
-    Lost,
-    /// By the size of the event files
-    Size,
-    /// By the verdict
-    Status,
+/// `fluxline archive`.
+#[derive(Debug, Args)]
+pub struct ArchiveArguments {
+    /// The finished run's folder
+    #[arg(required_unless_present_any = ["verify", "restore"], requires = "to")]
+    pub run: Option<PathBuf>,
+    /// The target: a folder, or s3://BUCKET/PREFIX; the run gets a folder of its name there. With
+    /// --restore: the new run folder
+    #[arg(long, value_name = "TARGET")]
+    pub to: Option<String>,
+    /// Compress each file by zstd
+    #[arg(long, requires = "run")]
+    pub compress: bool,
+    /// Remove the local files after the archive was read back once more; run.json, tags and
+    /// comments stay
+    #[arg(long, requires = "run")]
+    pub remove_local: bool,
+    /// Read this archive back, and compare its check sums
+    #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["run", "to"])]
+    pub verify: Option<String>,
+    /// Make a run folder of this archive
+    #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["run", "verify"], requires = "to")]
+    pub restore: Option<String>,
 }
 
 /// `fluxline sequence`.
@@ -167,6 +158,11 @@ pub struct SequenceArguments {
     /// The file of the progress [default: sequence.jsonl beside the sequence file]
     #[arg(long, value_name = "FILE")]
     pub progress: Option<PathBuf>,
+    /// Show each run on a page at this address, one after the other, and take commands from it.
+    /// Without an address: loopback, port 8040 or the next free one
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1)]
+    #[arg(default_missing_value = ServerConfig::ANY_PORT)]
+    pub serve: Option<SocketAddr>,
     /// Print the runs and their commands, and start nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -174,15 +170,13 @@ pub struct SequenceArguments {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
-    use super::RunVerdict;
+    use super::{RunVerdict, VERDICTS};
 
     #[test]
     fn verdicts_have_the_words_of_the_command_line() {
-        for verdict in RunVerdict::value_variants() {
-            let value = verdict.to_possible_value().expect("shown");
-            assert_eq!(value.get_name(), verdict.word());
+        for (word, _) in VERDICTS {
+            let verdict: RunVerdict = serde_json::from_str(&format!("{word:?}")).expect(word);
+            assert_eq!(verdict.word(), *word);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One file per command: it makes values of its arguments, calls the libraries, prints the answer.
 
+pub mod archive;
 pub mod check;
 pub mod cluster_ctl;
 #[cfg(feature = "kafka")]

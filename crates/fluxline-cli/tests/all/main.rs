@@ -1,5 +1,8 @@
 //! The program `fluxline` as a black box: one module for each thing that may go wrong.
 
+mod archive;
+#[cfg(feature = "s3")]
+mod archive_s3;
 mod bad_input;
 #[path = "../support/board.rs"]
 mod board;

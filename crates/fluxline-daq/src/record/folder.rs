@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::archived::ArchivedAt;
 use super::directory::Directory;
 pub use super::folder_error::FolderError;
 
@@ -110,6 +111,18 @@ impl RunFolder {
     /// Returns the run in an open directory, which the caller knows to be one.
     pub(super) fn of(directory: Directory) -> RunFolder {
         RunFolder { directory }
+    }
+
+    /// Checks that the files of the run are here.
+    ///
+    /// Errors: they were archived and removed.
+    pub(super) fn check_is_here(&self) -> Result<(), FolderError> {
+        match ArchivedAt::read(&self.directory).filter(|archived| archived.removed) {
+            None => Ok(()),
+            Some(ArchivedAt { target, .. }) => {
+                Err(FolderError::Archived { path: self.path().to_path_buf(), target })
+            }
+        }
     }
 
     /// Returns its path.

@@ -27,6 +27,15 @@ pub enum FolderError {
     #[error("{} is not a run folder, it has neither run.json nor events-*.arrows: \
         give the path of a run folder, such as runs/0042", .0.display())]
     NotARun(PathBuf),
+    /// Its files were archived and removed.
+    #[error("{0} is archived at {target}, and its files are not here: `fluxline archive --restore \
+        {target} --to {0}` brings them back", .path.display())]
+    Archived {
+        /// The run folder.
+        path: PathBuf,
+        /// The address of its archive.
+        target: String,
+    },
     /// It is a file, or lies below one.
     #[error("{} is not a directory, or its parent is not: give the path of a directory",
         .0.display())]

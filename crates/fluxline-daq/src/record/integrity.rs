@@ -34,6 +34,14 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
+    /// Returns the end of a run.
+    ///
+    /// Errors: `run.json` cannot be read.
+    pub fn of(folder: &RunFolder) -> Result<RunEnd, FolderError> {
+        let run = folder.read_run()?;
+        Ok(RunEnd::of_state(folder, run["state"].as_str()))
+    }
+
     /// Returns the end of a run with this `state` in run.json.
     pub(super) fn of_state(folder: &RunFolder, state: Option<&str>) -> RunEnd {
         match state {

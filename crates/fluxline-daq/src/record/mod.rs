@@ -9,10 +9,12 @@
 //! [`Directory`] opens files in folders from anywhere, [`folder`] makes and opens run folders,
 //! [`writer`] records, [`reader`] reads back, [`mod@join`] puts late fragments into their events,
 //! [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`.
-//! [`Marks`] are the tags and the comment of a run, [`RunSummary`] is its line in a list.
+//! [`Marks`] are the tags and the comment of a run, [`RunSummary`] is its line in a list,
+//! [`ArchivedAt`] the place of its archive.
 //! `fluxline-export` decodes packets and converts runs for other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
+mod archived;
 mod columns;
 mod directory;
 mod file;
@@ -36,6 +38,7 @@ mod summary;
 mod ways;
 pub mod writer;
 
+pub use archived::{ARCHIVE_FILE, ArchivedAt};
 pub use directory::{Access, Directory};
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};

@@ -157,6 +157,7 @@ impl RunReader {
     /// reached.
     pub fn open(path: &Path) -> Result<RunReader, ReadError> {
         let folder = RunFolder::open(path)?;
+        folder.check_is_here()?;
         let files = folder.event_files()?.into_iter().map(|its| its.1).collect();
         Ok(RunReader {
             folder,

@@ -80,6 +80,7 @@ const SENTENCE_WITHOUT_END: &str =
 /// stay.
 pub fn recover(path: &Path) -> Result<RecoverReport, RecoverError> {
     let folder = RunFolder::open(path)?;
+    folder.check_is_here()?;
     let running = |_| RecoverError::Running(folder.path().to_path_buf());
     let _lock = lock(&folder).map_err(running)?;
     let mut report = RecoverReport::default();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::archived::{ARCHIVE_FILE, ArchivedAt};
 use super::directory::{Access, Directory};
 use super::folder::{FolderError, RUN_FILE, RunFolder, event_file_number};
 use super::integrity::RunEnd;
@@ -54,6 +55,8 @@ pub struct RunSummary {
     pub notes: Vec<String>,
     /// Tags and comment.
     pub marks: Marks,
+    /// The place of its archive, if it has one.
+    pub archive: Option<ArchivedAt>,
     /// The reason why `run.json` could not be read, as a clause.
     pub fault: Option<String>,
 }
@@ -67,9 +70,11 @@ impl RunSummary {
     pub fn read(runs: &Directory, name: &Path) -> Result<Option<RunSummary>, FolderError> {
         let folder = runs.directory(name)?;
         let (mut has_run, mut has_events, mut has_marks, mut file_bytes) = (false, false, false, 0);
+        let mut has_archive = false;
         for name in folder.names()? {
             has_run |= name == RUN_FILE;
             has_marks |= name == super::marks::MARKS_FILE;
+            has_archive |= name == ARCHIVE_FILE;
             if event_file_number(&name).is_some() {
                 has_events = true;
                 file_bytes += folder.file_bytes(Path::new(&name)).unwrap_or(0);
@@ -82,6 +87,12 @@ impl RunSummary {
         summary.changed_ns = folder.changed_ns();
         if has_marks {
             summary.marks = Marks::read(&folder);
+        }
+        if has_archive {
+            summary.archive = ArchivedAt::read(&folder);
+        }
+        if let Some(archive) = summary.archive.as_ref().filter(|archive| archive.removed) {
+            summary.file_bytes = archive.event_bytes;
         }
         match read_head(&folder) {
             Ok(head) => summary.take(head, &RunFolder::of(folder)),

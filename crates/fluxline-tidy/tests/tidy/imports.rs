@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The crates without circles.
 const CLEAN: &[&str] = &[
     "fluxline",
+    "fluxline-archive",
     "fluxline-bench",
     "fluxline-c",
     "fluxline-cli",

@@ -6,7 +6,7 @@ mod row;
 use std::path::Path;
 
 use fluxline_daq::record::{Author, Mark, MarkError, Marks, RunFolder};
-use serde_json::{Value, json};
+pub use fluxline_run::runs::marks_document;
 
 use crate::failure::Failure;
 use crate::output::escaped_line;
@@ -53,18 +53,6 @@ pub fn author() -> Author {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
     let user = name("USER").or_else(|| name("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
     Author::new(&user, fluxline::clock::now().as_ns())
-}
-
-/// Returns tags and comment of a run, for `--json`.
-pub fn marks_document(marks: &Marks) -> Value {
-    let comment = marks.comment.as_ref();
-    json!({
-        "tags": marks.tags,
-        "comment": comment.map(|comment| &comment.text),
-        "comment_by": comment.map(|comment| &comment.author.user),
-        "comment_at_ns": comment.map(|comment| comment.author.at_ns),
-        "fault": marks.fault,
-    })
 }
 
 /// Prints tags and comment of a run, as far as there are any.
