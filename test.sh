@@ -65,7 +65,11 @@ say "Java, Kafka and its Python modules"
 tools/kafka/test.sh --prepare
 # Kafka's tests in the same build: alone they would compile most dependencies a second time, with
 # other features.
-flags+=(--features fluxline-cli/kafka-tls)
+flags+=(--features fluxline-cli/kafka-tls,fluxline-cli/s3)
+if ! "$venv/bin/python" -c 'import boto3, moto.server' 2>/dev/null; then
+  say "installing moto[server], which speaks S3, into target/venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check "moto[server]"
+fi
 say "all tests of all crates, with brokers and network namespaces"
 tools/run_tests.py --all -- "${flags[@]}"
 say "the Python package: its wheel, its tests"

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
 # The programs are those of the tests; only a command that says --release builds one more.
-cargo build --workspace --bins --locked --quiet --features fluxline-cli/kafka-tls
+cargo build --workspace --bins --locked --quiet --features fluxline-cli/kafka-tls,fluxline-cli/s3
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 # cargo takes the workspace by its own path: by another one it would build all crates once more.

@@ -30,7 +30,7 @@ export FLUXLINE_PYTHON="${FLUXLINE_PYTHON:-$venv/bin/python}"
 tools/kafka/broker.sh jars
 [ "${1:-}" != --prepare ] || exit 0
 
-flags=(--workspace --locked --features fluxline-cli/kafka-tls)
+flags=(--workspace --locked --features fluxline-cli/kafka-tls,fluxline-cli/s3)
 if [ "${1:-}" = campaigns ]; then
   shift
   cargo test "${flags[@]}" --test kafka_campaigns -- --nocapture --test-threads 1 "$@"

@@ -46,7 +46,7 @@ say "virtual machine"
 tools/rxe/image.sh "$work" || skip "the virtual machine cannot be made"
 
 say "test programs"
-built="$(cargo test --workspace --locked --features fluxline-cli/kafka-tls \
+built="$(cargo test --workspace --locked --features fluxline-cli/kafka-tls,fluxline-cli/s3 \
   --test links_tests --test cli_tests --test bench_cli_tests --no-run --message-format=json)"
 program_of() { sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' <<<"$built" | tail -1; }
 programs=("$(program_of links_tests)" "$(program_of cli_tests)" "$(program_of bench_cli_tests)")
