@@ -13,6 +13,7 @@ mod fault;
 mod filter;
 mod link;
 mod run;
+mod runs;
 mod simulate;
 mod watched;
 
@@ -37,6 +38,8 @@ mod _fluxline {
     use crate::link::{Completion, Endpoint, Node, Receiver, Region, Remote, Sender, Task};
     #[pymodule_export]
     use crate::run::{RunReader, parse_time};
+    #[pymodule_export]
+    use crate::runs::list_runs;
     #[pymodule_export]
     use crate::simulate::{Simulated, simulate};
 

@@ -22,7 +22,7 @@ def test_the_stubs_have_every_name_and_signature():
 
 
 def test_the_package_is_typed(tmp_path):
-    files = ["__init__", "_waiting", "acquire", "errors", "links"]
+    files = ["__init__", "_waiting", "acquire", "connected", "errors", "links"]
     files += ["measured", "runs", "simulated", "tables"]
     modules = [argument for name in files for argument in ("-m", f"fluxline.{name}")]
     modules[1] = "fluxline"

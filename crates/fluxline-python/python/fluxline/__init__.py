@@ -1,8 +1,8 @@
 """Fluxline: data acquisition over real and simulated links.
 
-acquire() starts an acquisition. Run reads recorded runs as Arrow tables and NumPy arrays. open()
-opens a node on a link. simulate() and bench() return tables that are ready to plot. docs/python.md
-of the project is the manual.
+acquire() starts an acquisition, connect() controls one of another process. Run reads recorded runs
+as Arrow tables and NumPy arrays, runs() lists them. open() opens a node on a link. simulate() and
+bench() return tables that are ready to plot. docs/python.md of the project is the manual.
 """
 
 from fluxline._fluxline import (
@@ -25,6 +25,7 @@ from fluxline.acquire import (
     acquire,
     each_event,
 )
+from fluxline.connected import Connection, connect
 from fluxline.errors import (
     BenchError,
     DamageWarning,
@@ -41,7 +42,7 @@ from fluxline.errors import (
 from fluxline.formats import to_hdf5, to_imas, to_mdsplus, to_nexus, to_npz, to_root
 from fluxline.links import Node, Receiver, Records, open
 from fluxline.measured import Report, bench
-from fluxline.runs import Run
+from fluxline.runs import Run, runs
 from fluxline.simulated import Simulation, simulate
 from fluxline.tables import Table
 
@@ -52,6 +53,7 @@ __all__ = [
     "Batch",
     "BenchError",
     "Completion",
+    "Connection",
     "DamageWarning",
     "Endpoint",
     "Events",
@@ -80,8 +82,10 @@ __all__ = [
     "__version__",
     "acquire",
     "bench",
+    "connect",
     "each_event",
     "open",
+    "runs",
     "simulate",
     "to_hdf5",
     "to_imas",

@@ -33,6 +33,7 @@ __all__ = [
     "Values",
     "bench",
     "bench_serve",
+    "list_runs",
     "parse_time",
     "simulate",
 ]
@@ -400,6 +401,18 @@ def bench(
     key: str | None,
     program: str,
 ) -> str: ...
+def list_runs(
+    folder: str | PathLike[str],
+    *,
+    search: str | None,
+    tags: list[str],
+    since_ns: int | None,
+    until_ns: int | None,
+    status: list[str],
+    sort: str,
+    reverse: bool,
+    limit: int | None,
+) -> Batch: ...
 def parse_time(text: str) -> int: ...
 def bench_serve() -> None: ...
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from fluxline._fluxline import RunReader
+from fluxline._fluxline import RunReader, list_runs
 from fluxline._times import Time, nanoseconds
 from fluxline.errors import InputError
 from fluxline.tables import Table, library
@@ -18,6 +18,36 @@ if TYPE_CHECKING:
 
 # The tables of every run.
 _COMMON = ("events", "packets")
+
+
+def runs(
+    folder: str | os.PathLike[str] = "runs",
+    *,
+    search: str | None = None,
+    tags: str | Iterable[str] = (),
+    since: Time | None = None,
+    until: Time | None = None,
+    status: str | Iterable[str] = (),
+    sort: str = "start",
+    reverse: bool = False,
+    limit: int | None = None,
+) -> Table:
+    """List the runs in a folder, as `fluxline runs --json` does: a row is a run.
+
+    The list is of the time of the call. `sort` and `status` take the words of the command line.
+    Tags and notes are lists of texts: arrow(), pandas() and polars() have them.
+    """
+    batch = list_runs(
+        os.fspath(folder), search=search, tags=_words(tags), since_ns=nanoseconds(since),
+        until_ns=nanoseconds(until), status=_words(status), sort=sort, reverse=reverse,
+        limit=limit,
+    )
+    return Table("runs", batch.schema, batch.batches)
+
+
+def _words(words: str | Iterable[str]) -> list[str]:
+    return [words] if isinstance(words, str) else list(words)
+
 
 class Run:
     """A run folder, finished or still being written; of the latter, all complete batches are seen.
