@@ -181,6 +181,14 @@ async function runFolders(browser) {
   const page = await open(browser, server.url);
   await page.locator("#runs td", { hasText: "killed" }).first().waitFor();
   await page.locator("#runs td", { hasText: "running" }).first().waitFor();
+  await page.fill("#mark [name=run]", "2000");
+  await page.fill("#mark [name=text]", "<b>beam</b> was back");
+  await page.click("#mark [value=comment]");
+  await page.locator("#runs td", { hasText: "<b>beam</b> was back" }).first().waitFor();
+  const visitor = await open(browser, server.url.split("#")[0]);
+  await visitor.locator("#runs td", { hasText: "<b>beam</b> was back" }).first().waitFor();
+  assert(!(await visitor.locator("#mark").isVisible()), "a visitor has no form");
+  await visitor.close();
   await show(page, "runs");
   await page.click("#runs a:text-is('2000')");
   await state(page, "finished");

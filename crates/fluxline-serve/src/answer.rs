@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use fluxline_daq::record::MarkError;
 use fluxline_run::Refused;
 use serde_json::{Value, json};
 
@@ -11,11 +12,12 @@ use crate::guard::Denied;
 use crate::runs::NotThere;
 
 /// Answers from files, in a thread of its own: other requests go on meanwhile.
-pub async fn blocking(
-    work: impl FnOnce() -> Result<Value, NotThere> + Send + 'static,
+pub async fn blocking<E: Into<Problem> + Send + 'static>(
+    work: impl FnOnce() -> Result<Value, E> + Send + 'static,
 ) -> Result<Response, Problem> {
     let answer = tokio::task::spawn_blocking(|| contain(work)).await.ok().flatten();
-    Ok(json_text(answer.ok_or_else(Problem::broken)??.to_string()))
+    let document = answer.ok_or_else(Problem::broken)?.map_err(Into::into)?;
+    Ok(json_text(document.to_string()))
 }
 
 /// A request that is not answered: its status and the reason in a sentence.
@@ -50,6 +52,12 @@ impl From<Denied> for Problem {
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Problem {
         Problem::new(StatusCode::CONFLICT, refused.to_string())
+    }
+}
+
+impl From<MarkError> for Problem {
+    fn from(error: MarkError) -> Problem {
+        Problem::new(StatusCode::CONFLICT, error.to_string())
     }
 }
 

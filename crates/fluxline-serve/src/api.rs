@@ -147,11 +147,16 @@ async fn log_in(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let shown: Option<Value> = serde_json::from_slice(&body).ok();
+    session_of(&site.guard, &headers, &body)
+}
+
+/// Begins a session for a browser that shows the token in the body of its request.
+pub fn session_of(guard: &Guard, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
+    let shown: Option<Value> = serde_json::from_slice(body).ok();
     let shown = shown.as_ref().and_then(|shown| shown["token"].as_str()).ok_or_else(|| {
         Problem::new(StatusCode::BAD_REQUEST, "the request must be {\"token\": \"..\"}.")
     })?;
-    let cookie = site.guard.log_in(&headers, shown)?;
+    let cookie = guard.log_in(headers, shown)?;
     let text = json!({ "operator": true }).to_string();
     Ok(([(SET_COOKIE, cookie)], json_text(text)).into_response())
 }

@@ -14,7 +14,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use crate::hosts::Hosts;
-use crate::token::{Sessions, Token};
+use crate::token::Access;
 
 /// The name of the session's cookie.
 pub const COOKIE_NAME: &str = "fluxline";
@@ -73,15 +73,14 @@ impl Denied {
 /// Checks requests.
 #[derive(Debug)]
 pub struct Guard {
-    token: Token,
-    sessions: Sessions,
+    access: Access,
     hosts: Hosts,
 }
 
 impl Guard {
     /// Makes a guard of a server with these names.
-    pub fn new(token: Token, hosts: Hosts) -> Guard {
-        Guard { token, sessions: Sessions::default(), hosts }
+    pub fn new(access: Access, hosts: Hosts) -> Guard {
+        Guard { access, hosts }
     }
 
     /// Checks that a request names this server; `at` is the address at which it arrived.
@@ -102,18 +101,18 @@ impl Guard {
     pub fn check_command(&self, headers: &HeaderMap) -> Result<(), Denied> {
         self.check_origin(headers)?;
         let bearer = text(headers, &AUTHORIZATION).and_then(|text| text.strip_prefix("Bearer "));
-        let by_token = bearer.is_some_and(|shown| self.token.is(shown));
-        let by_session = cookie(headers).is_some_and(|shown| self.sessions.has(shown));
+        let by_token = bearer.is_some_and(|shown| self.access.token.is(shown));
+        let by_session = cookie(headers).is_some_and(|shown| self.access.sessions.has(shown));
         if by_token || by_session { Ok(()) } else { Err(Denied::Token) }
     }
 
     /// Begins a session for a browser that shows the token; returns the cookie.
     pub fn log_in(&self, headers: &HeaderMap, shown: &str) -> Result<String, Denied> {
         self.check_origin(headers)?;
-        if !self.token.is(shown) {
+        if !self.access.token.is(shown) {
             return Err(Denied::Token);
         }
-        let session = self.sessions.begin().map_err(|_| Denied::Token)?;
+        let session = self.access.sessions.begin().map_err(|_| Denied::Token)?;
         let session = session.as_str();
         Ok(format!("{COOKIE_NAME}={session}; Path=/; HttpOnly; SameSite=Strict"))
     }
@@ -151,7 +150,7 @@ mod tests {
 
     fn guard() -> Guard {
         let hosts = Hosts::of("127.0.0.1:8040".parse().unwrap(), &[]);
-        Guard::new(Token::draw().unwrap(), hosts)
+        Guard::new(Access::draw().unwrap(), hosts)
     }
 
     fn check_host(guard: &Guard, target: &str, headers: &HeaderMap) -> Result<(), Denied> {
@@ -188,7 +187,7 @@ mod tests {
     #[test]
     fn commands_need_the_token_and_no_other_site() {
         let guard = guard();
-        let bearer = format!("Bearer {}", guard.token.as_str());
+        let bearer = format!("Bearer {}", guard.access.token.as_str());
         let host = (HOST, "localhost:8040");
         let check = |pairs: &[(HeaderName, &str)]| guard.check_command(&headers(pairs));
         assert_eq!(check(&[host.clone(), (AUTHORIZATION, &bearer)]), Ok(()));
@@ -208,9 +207,9 @@ mod tests {
         let guard = guard();
         let host = headers(&[(HOST, "localhost:8040")]);
         assert_eq!(guard.log_in(&host, "guess"), Err(Denied::Token));
-        let cookie = guard.log_in(&host, guard.token.as_str()).unwrap();
+        let cookie = guard.log_in(&host, guard.access.token.as_str()).unwrap();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"));
-        assert!(!cookie.contains(guard.token.as_str()), "the token itself is not stored");
+        assert!(!cookie.contains(guard.access.token.as_str()), "the token itself is not stored");
         let pair = cookie.split(';').next().unwrap();
         assert_eq!(pair.len(), COOKIE_NAME.len() + 1 + TOKEN_LENGTH);
         let both = format!("theme=dark; {pair}");

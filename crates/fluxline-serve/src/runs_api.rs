@@ -1,13 +1,19 @@
-//! The routes of a folder of runs. Nothing here changes state, so nothing needs the token.
+//! The routes of a folder of runs. Tags and comments need the token; nothing else is changed.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::body::Bytes;
+use axum::extract::{FromRef, Path, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
+use fluxline_daq::record::{Author, Mark};
+use serde_json::{Value, json};
 
 use crate::answer::{Problem, blocking, json_text};
+use crate::api::session_of;
+use crate::guard::Guard;
 use crate::query::{Pairs, choice_of, number, points, source_of, text, zoom_of};
 use crate::runs::{Library, Wanted};
 use crate::web;
@@ -15,14 +21,31 @@ use crate::web;
 /// Most events of an answer.
 const EVENTS_MAX: u64 = 500;
 
+/// The author of marks without another name.
+const AUTHOR: &str = "page";
+
+/// State that the routes share.
+#[derive(Clone)]
+pub struct RunsSite {
+    pub library: Arc<Library>,
+    pub guard: Arc<Guard>,
+}
+
+impl FromRef<RunsSite> for Arc<Library> {
+    fn from_ref(site: &RunsSite) -> Arc<Library> {
+        site.library.clone()
+    }
+}
+
 type Shared = State<Arc<Library>>;
 
 /// The routes of a folder of runs.
-fn table() -> [(&'static str, MethodRouter<Arc<Library>>); 8] {
+fn table() -> [(&'static str, MethodRouter<RunsSite>); 9] {
     [
-        ("/api/session", get(session)),
+        ("/api/session", get(session).post(log_in)),
         ("/api/runs", get(list)),
         ("/api/runs/{id}/state", get(state)),
+        ("/api/runs/{id}/marks", post(mark)),
         ("/api/runs/{id}/events", get(events)),
         ("/api/runs/{id}/event", get(event)),
         ("/api/runs/{id}/history", get(history)),
@@ -39,15 +62,47 @@ pub fn paths() -> Vec<&'static str> {
 }
 
 /// Makes the routes.
-pub fn routes(library: Arc<Library>) -> Router {
-    let add = |router: Router<Arc<Library>>, (path, method)| router.route(path, method);
-    table().into_iter().fold(web::routes(), add).with_state(library)
+pub fn routes(site: RunsSite) -> Router {
+    let add = |router: Router<RunsSite>, (path, method)| router.route(path, method);
+    table().into_iter().fold(web::routes(), add).with_state(site)
 }
 
-/// Tells the page that this is a folder of runs, which it does not control.
-async fn session() -> Response {
-    json_text(r#"{"operator":false,"runs":true}"#.to_owned())
+/// Tells the page that this is a folder of runs, and whether it may mark them.
+async fn session(State(site): State<RunsSite>, headers: HeaderMap) -> Response {
+    let operator = site.guard.is_operator(&headers);
+    json_text(json!({ "operator": operator, "runs": true }).to_string())
 }
+
+async fn log_in(
+    State(site): State<RunsSite>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    session_of(&site.guard, &headers, &body)
+}
+
+/// Adds a tag or a comment to a run, or removes a tag.
+async fn mark(
+    State(site): State<RunsSite>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    site.guard.check_command(&headers)?;
+    let wanted: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let of = |key: &str| wanted[key].as_str().map(str::to_owned);
+    let comment = || of("comment").map(|text| Mark::Comment(text.trim_end().to_owned()));
+    let mark = of("tag").map(Mark::Tag).or_else(|| of("untag").map(Mark::Untag)).or_else(comment);
+    let mark = mark.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, WANTED))?;
+    let user = of("user").filter(|user| !user.trim().is_empty());
+    let now_ns = fluxline::clock::now().as_ns();
+    let author = Author::new(user.as_deref().unwrap_or(AUTHOR), now_ns);
+    blocking(move || -> Result<Value, Problem> { Ok(site.library.mark(&id, &author, mark)??) })
+        .await
+}
+
+const WANTED: &str = "the request must be {\"tag\": \"calibration\"}, {\"untag\": \"calibration\"} \
+                      or {\"comment\": \"text\"}; `user` names the author.";
 
 async fn list(State(library): Shared) -> Result<Response, Problem> {
     blocking(move || library.list()).await

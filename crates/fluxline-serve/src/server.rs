@@ -17,8 +17,8 @@ use crate::guard::Guard;
 use crate::hosts::{Hosts, is_host};
 use crate::hub::Hub;
 use crate::runs::Library;
-use crate::runs_api;
-use crate::token::Token;
+use crate::runs_api::{self, RunsSite};
+use crate::token::{Access, Token};
 use crate::web::{self, StaticPage};
 
 /// The port when none is given; the next free one is taken where it is in use.
@@ -42,6 +42,8 @@ pub struct ServerConfig {
     /// More names by which browsers may reach it, such as that of a server in front: `NAME` with
     /// any port, or `NAME:PORT`.
     pub hosts: Vec<String>,
+    /// The token and the sessions of the servers before it at this address; `None`: a new token.
+    pub access: Option<Access>,
 }
 
 impl ServerConfig {
@@ -106,6 +108,7 @@ pub struct Listening {
     listener: TcpListener,
     limits: Limits,
     hosts: Vec<String>,
+    access: Access,
 }
 
 impl Listening {
@@ -119,7 +122,18 @@ impl Listening {
         }
         let listener = listen(config.listen)?;
         listener.set_nonblocking(true)?;
-        Ok(Listening { listener, limits: config.limits, hosts: config.hosts.clone() })
+        let access = config.access.clone().map_or_else(Access::draw, Ok)?;
+        Ok(Listening { listener, limits: config.limits, hosts: config.hosts.clone(), access })
+    }
+
+    /// Makes a configuration one of this address, token and sessions: for the next server.
+    ///
+    /// # Errors
+    /// [`ServeError::System`].
+    pub fn keep_in(&self, config: &mut ServerConfig) -> Result<(), ServeError> {
+        config.listen = Some(self.listener.local_addr()?);
+        config.access = Some(self.access.clone());
+        Ok(())
     }
 }
 
@@ -155,7 +169,10 @@ impl Server {
             return Err(ServeError::Folder(folder.to_path_buf()));
         }
         let library = Arc::new(Library::new(folder));
-        Server::spawn(listening, |_| Content { router: runs_api::routes(library), hub: None })
+        Server::spawn(listening, |guard| {
+            let router = runs_api::routes(RunsSite { library, guard });
+            Content { router, hub: None }
+        })
     }
 
     /// Serves pages that do not change.
@@ -170,10 +187,10 @@ impl Server {
         listening: Listening,
         content: impl FnOnce(Arc<Guard>) -> Content,
     ) -> Result<Server, ServeError> {
-        let Listening { listener, limits, hosts } = listening;
+        let Listening { listener, limits, hosts, access } = listening;
         let address = listener.local_addr()?;
-        let token = Token::draw()?;
-        let guard = Arc::new(Guard::new(token.clone(), Hosts::of(address, &hosts)));
+        let token = access.token.clone();
+        let guard = Arc::new(Guard::new(access, Hosts::of(address, &hosts)));
         let Content { router, hub } = content(guard.clone());
         let router = api::guarded(router, guard);
         let (end, ends) = oneshot::channel();

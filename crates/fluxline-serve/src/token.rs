@@ -1,7 +1,7 @@
 //! The secret that permits run control, and the sessions of browsers that showed it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sessions that are open at a time; the oldest ends when one more begins.
 const SESSIONS_MAX: usize = 64;
@@ -38,6 +38,26 @@ impl Token {
     pub fn is(&self, shown: &str) -> bool {
         let differ = self.0.bytes().zip(shown.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
         self.0.len() == shown.len() && differ == 0
+    }
+}
+
+/// The token of a server and the sessions that it began. Clones are the same one: servers that
+/// follow one another at one address know the operators of those before.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The token.
+    pub token: Token,
+    /// The sessions.
+    pub sessions: Arc<Sessions>,
+}
+
+impl Access {
+    /// Draws a token that nobody has shown yet.
+    ///
+    /// # Errors
+    /// The kernel has no random bytes.
+    pub fn draw() -> std::io::Result<Access> {
+        Ok(Access { token: Token::draw()?, sessions: Arc::default() })
     }
 }
 

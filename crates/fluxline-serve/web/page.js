@@ -12,7 +12,7 @@ import { drawNetwork } from "./network.js";
 import { drawNotes } from "./notes.js";
 import { clock, date, moment } from "./numbers.js";
 import { drawPacket, drawPackets } from "./packet.js";
-import { drawRuns } from "./runs.js";
+import { drawRuns, listenMarks } from "./runs.js";
 import { drawSignal, listenSignal } from "./signal.js";
 import { listenSound } from "./sound.js";
 import { drawSlow } from "./slow.js";
@@ -190,6 +190,9 @@ async function begin() {
   at("runs-filter").addEventListener("input", drawRuns);
   const session = await fetch("/api/session").then((answer) => answer.json(), () => ({}));
   if (session.runs) {
+    if (location.hash.startsWith("#/")) store.operator = session.operator;
+    else await logIn();
+    listenMarks();
     addEventListener("hashchange", route);
     route();
     setInterval(() => (store.mode === "list" ? drawRuns() : drawRun()), 2000);

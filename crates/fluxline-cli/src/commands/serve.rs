@@ -14,9 +14,9 @@ pub fn serve(arguments: &ServeRunsArguments, json: bool) -> Result<(), Failure> 
     let listening = Listening::on(&config).map_err(served::failure)?;
     let server = Server::start_runs(listening, &arguments.folder).map_err(served::failure)?;
     if json {
-        super::print_json(&json!({ "page": server.address() }));
+        super::print_json(&json!({ "page": server.address(), "url": server.url() }));
     } else {
-        crate::say!("page     {}", server.address());
+        crate::say!("page     {}", server.url());
     }
     served::wait(&stop);
     Ok(())

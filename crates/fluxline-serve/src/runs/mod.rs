@@ -1,7 +1,7 @@
 //! Run folders on a page: a list of them, and each one's ledger, events, packets and traces.
 //!
 //! A [`Library`] is a folder of runs. It reads a run while somebody looks at it, and keeps an index
-//! of the runs that were looked at last. It changes nothing in a run folder.
+//! of the runs that were looked at last. It changes nothing in a run folder but tags and comments.
 
 mod curves;
 mod described;
@@ -17,7 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use fluxline_daq::record::folder::RUN_FILE;
-use fluxline_daq::record::{MARKS_FILE, ReadError, RunEnd, RunFolder};
+use fluxline_daq::record::{
+    Author, Directory, MARKS_FILE, Mark, MarkError, Marks, ReadError, RunEnd, RunFolder,
+};
+use fluxline_run::runs::marks_document;
 use serde_json::{Value, json};
 
 use crate::signal::Choice;
@@ -132,6 +135,21 @@ impl Library {
             lines.insert(id.to_owned(), KnownLine { stamp, line: line.clone() });
         }
         Some(line)
+    }
+
+    /// Adds a mark to a run; returns the marks that it has then. A link in the folder of runs is
+    /// not followed.
+    pub fn mark(
+        &self,
+        id: &str,
+        author: &Author,
+        mark: Mark,
+    ) -> Result<Result<Value, MarkError>, NotThere> {
+        self.run(id)?;
+        let folder = Directory::open(&self.folder).and_then(|runs| runs.directory(Path::new(id)));
+        let folder = folder.map_err(|error| NotThere(format!("{error}.")))?;
+        let done = Marks::append(&folder, author, &[mark]);
+        Ok(done.map(|()| marks_document(&Marks::read(&folder))))
     }
 
     /// Returns a run by the name of its folder.

@@ -10,7 +10,7 @@ use fluxline_run::{Acquisition, Options};
 use fluxline_serve::{Listening, Server, ServerConfig};
 use serde_json::Value;
 
-use crate::support::{get, wait_for};
+use crate::support::{Answer, get, raw, wait_for};
 
 pub fn serve(runs: &Path) -> Server {
     let listen = Some("127.0.0.1:0".parse().expect("an address"));
@@ -179,4 +179,57 @@ fn damaged_runs_are_named_and_strange_names_get_nothing() {
     let absent = folder.path().join("absent");
     let error = Server::start_runs(listening, &absent).expect_err("it is not there").to_string();
     assert!(error.contains("is not a directory; give the folder"), "{error}");
+}
+
+/// Asks for a mark of a run, with this token.
+fn mark(server: &Server, id: &str, token: &str, body: &str) -> Answer {
+    let bytes = body.len();
+    let head = format!("POST /api/runs/{id}/marks HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n");
+    let of = format!("Authorization: Bearer {token}\r\nContent-Length: {bytes}\r\n\r\n{body}");
+    raw(server, &(head + &of))
+}
+
+#[test]
+fn marks_need_the_token_and_go_nowhere_but_into_a_run_of_the_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    start(folder.path(), 100).wait().expect("ended");
+    let server = serve(folder.path());
+    let token = server.token().as_str().to_owned();
+    let marks = folder.path().join("0000/marks.jsonl");
+    for wrong in ["", "0", &token[1..]] {
+        assert_eq!(mark(&server, "0000", wrong, "{\"tag\": \"good\"}").status, 401);
+    }
+    for (body, status) in [
+        ("{\"tag\": \"two words\"}", 409),
+        ("{\"comment\": \"\u{1b}[2J\"}", 400),
+        ("{\"comment\": \"\\u001b[2J\"}", 409),
+        ("{\"tag\": 7}", 400),
+        ("not JSON", 400),
+    ] {
+        let refused = mark(&server, "0000", &token, body);
+        assert_eq!(refused.status, status, "{body}: {}", refused.body);
+        assert!(refused.json()["error"].as_str().is_some_and(|text| text.ends_with('.')));
+    }
+    assert!(!marks.exists(), "nothing was written");
+    let outside = tempfile::tempdir().expect("a folder");
+    fs::copy(folder.path().join("0000/run.json"), outside.path().join("run.json")).expect("copied");
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("0009")).expect("a link");
+    for id in ["0001", "..", "%2e%2e", "a%2fb", "0009"] {
+        let refused = mark(&server, id, &token, "{\"tag\": \"good\"}");
+        assert!(matches!(refused.status, 400 | 404), "{id}: {} {}", refused.status, refused.body);
+    }
+    assert!(!outside.path().join("marks.jsonl").exists());
+    let said = "{\"comment\": \"beam was <b>back</b>\", \"user\": \"ada\"}";
+    for body in ["{\"tag\": \"good\"}", "{\"tag\": \"hv=1\"}", "{\"untag\": \"good\"}", said] {
+        let done = mark(&server, "0000", &token, body);
+        assert_eq!(done.status, 200, "{}", done.body);
+    }
+    let run = get(&server, "/api/runs").json()["runs"]
+        .as_array()
+        .and_then(|runs| runs.iter().find(|run| run["id"] == "0000").cloned())
+        .expect("the run");
+    assert_eq!(run["tags"], serde_json::json!(["hv=1"]));
+    assert_eq!(run["comment"], "beam was <b>back</b>");
+    let lines = fs::read_to_string(marks).expect("the marks");
+    assert!(lines.contains("\"user\":\"page\"") && lines.contains("\"user\":\"ada\""), "{lines}");
 }
