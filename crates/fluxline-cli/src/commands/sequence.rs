@@ -16,6 +16,7 @@ use fluxline_daq::experiment::Experiment;
 use fluxline_daq::record::{Directory, Mark, Marks};
 use fluxline_daq::sequence::{CommandLine, OnAlarm, Sequence, Step};
 use fluxline_run::{Acquisition, Options, Report, Stop, Verdict};
+use fluxline_serve::{Listening, ServerConfig};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ use crate::failure::{self, Ending, Failure};
 use crate::output::escaped_line;
 use crate::runs_arguments::SequenceArguments;
 use crate::sequence_progress::{Entry, Progress, State, lock};
+use crate::served::{self, Served};
 use crate::user_command::{self, Unsuccessful};
 use crate::{inform, kafka, say};
 
@@ -50,8 +52,11 @@ pub fn sequence(arguments: &SequenceArguments, json: bool) -> Result<Ending, Fai
         arguments.sequence.parent().unwrap_or(Path::new("")).join(PROGRESS_FILE)
     });
     let (progress, state) = Progress::open(&path)?;
+    let hosts = &experiment.page_hosts;
+    let page = arguments.serve.map(|at| ServerConfig::at(Some(at)).with_hosts(hosts));
     let mut work = Work {
         arguments,
+        page,
         sequence: &sequence,
         experiment,
         progress,
@@ -130,6 +135,8 @@ struct Work<'a> {
     arguments: &'a SequenceArguments,
     sequence: &'a Sequence,
     experiment: Experiment,
+    /// The page of the runs: from the second one on, with the address and the token of the first.
+    page: Option<ServerConfig>,
     progress: Progress,
     progress_path: PathBuf,
     stop: Stop,
@@ -308,13 +315,19 @@ impl Work<'_> {
         };
         let options =
             Options { stop: self.stop.clone(), open_sink: kafka::OPEN_SINK, ..Options::default() };
+        let listening = self.listen().map_err(of_run)?;
         let seconds = self.experiment.seconds;
         let began = Instant::now();
         let acquisition = fluxline_run::start_with(self.experiment.clone(), options)
             .map_err(|error| of_run(error.into()))?;
         let folder = acquisition.plan().folder.clone().unwrap_or_default();
         let started = Entry::Started { run: number, folder: folder.to_string_lossy().into() };
-        if let Err(failure) = self.progress.add(started) {
+        let served = listening.map(|on| Served::start(on, &acquisition)).transpose();
+        let (_served, failure) = match (served, self.progress.add(started)) {
+            (Ok(served), Ok(())) => (served, None),
+            (Err(failure), _) | (_, Err(failure)) => (None, Some(failure)),
+        };
+        if let Some(failure) = failure {
             acquisition.stop();
             acquisition.wait()?;
             return Err(failure);
@@ -346,6 +359,14 @@ impl Work<'_> {
             _ if is_cut => Ok(RunEnd::Cut(folder)),
             _ => Ok(RunEnd::Finished(Box::new(report))),
         }
+    }
+
+    /// Listens on the address of the page, before a run begins.
+    fn listen(&mut self) -> Result<Option<Listening>, Failure> {
+        let Some(page) = &mut self.page else { return Ok(None) };
+        let listening = served::listen(page)?;
+        listening.keep_in(page).map_err(served::failure)?;
+        Ok(Some(listening))
     }
 
     /// Writes the end of a run, and prints it.

@@ -260,6 +260,55 @@ fn a_wrong_sequence_starts_nothing_and_touches_no_other_file() {
 }
 
 #[test]
+fn the_runs_of_a_sequence_have_one_page_with_one_token_and_say_their_number() {
+    let scan = Scan::new("seconds = 600", "true");
+    let address = format!("127.0.0.1:{}", crate::support::free_port());
+    let sequence = scan.path("scan.toml");
+    let running = Running::spawn(&["sequence", text(&sequence), "--serve", &address]);
+    let mut first = None;
+    for number in 0..3 {
+        let folder = scan.path(&format!("runs/{number:04}"));
+        let url = wait_for_text(&folder.join("serve.url"));
+        assert!(url.starts_with(&format!("http://{address}/#")), "{url}");
+        assert_eq!(*first.get_or_insert_with(|| url.clone()), url);
+        let note = format!("run {} of 3 hv={}", number + 1, 1000 + 100 * number);
+        let began = Instant::now();
+        loop {
+            let state = crate::support::call_json(&["ctl", "--run", text(&folder), "status"]);
+            let notes = state["remarks"].as_array().expect("notes").iter();
+            if notes.filter_map(|remark| remark["text"].as_str()).any(|text| text.contains(&note)) {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "no `{note}`: {state}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let stopped = crate::support::call(&["ctl", "--run", text(&folder), "stop"]);
+        assert!(stopped.status.success(), "{}", said(&stopped));
+    }
+    let (status, said) = running.end();
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(said.matches(&format!("page     http://{address}/#")).count(), 3, "{said}");
+    let taken = std::net::TcpListener::bind(&address).expect("the address is free again");
+    let refusal = refused(&scan.call(&["--restart", "--serve", &address]), 6);
+    assert!(refusal.contains("run 1 of 3"), "{refusal}");
+    drop(taken);
+    assert!(!scan.path("runs/0003").exists(), "no run was begun");
+}
+
+/// Waits for a file with a whole line.
+fn wait_for_text(path: &Path) -> String {
+    let began = Instant::now();
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if text.ends_with('\n') {
+            return text.trim().to_owned();
+        }
+        assert!(began.elapsed() < PATIENCE, "{} does not come", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn the_example_of_a_scan_runs() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scan/scan.toml");
     let scratch = tempfile::tempdir().expect("a scratch folder");
