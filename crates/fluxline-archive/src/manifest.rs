@@ -96,11 +96,22 @@ impl Manifest {
         stored_name(name, self.compressed)
     }
 
+    /// Returns the size of the event files in the run folder \[byte\].
+    pub fn event_bytes(&self) -> u64 {
+        let events = self.files.iter().filter(has_events);
+        events.fold(0, |sum, file| sum.saturating_add(file.bytes))
+    }
+
     /// Returns the size of all files in the run folder \[byte\].
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
+}
+
+/// Returns true for an event file.
+fn has_events(file: &&FileEntry) -> bool {
+    file.name.starts_with("events-") && file.name.ends_with(".arrows")
 }
 
 /// Returns the name of a file at the target.

@@ -111,11 +111,10 @@ pub fn restore(
             }
         }
     }
-    let of_events = |entry: &&FileEntry| entry.name.ends_with(".arrows");
     let archived = ArchivedAt {
         target: place.address().to_owned(),
         removed: false,
-        event_bytes: manifest.files.iter().filter(of_events).map(|entry| entry.bytes).sum(),
+        event_bytes: manifest.event_bytes(),
     };
     if let Some(draft) = draft {
         let named = std::fs::rename(&draft, to);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
 use fluxline_core::Moment;
-use fluxline_run::runs::{RunFilter, list};
+use fluxline_run::runs::{RunFilter, RunVerdict, list};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ pub fn list_runs(
 ) -> PyResult<Batch> {
     let [since, until] = [since_ns, until_ns].map(|ns| ns.map(Moment::from_ns));
     let verdicts = status.iter().map(|word| of_word("status", word));
-    let verdicts = verdicts.collect::<Result<_, Fault>>()?;
+    let verdicts = verdicts.collect::<Result<Vec<RunVerdict>, Fault>>()?;
     let sort = of_word("sort", sort)?;
     let filter = RunFilter { search, tags, since, until, verdicts, sort, reverse, limit };
     let listed = py.detach(|| {

@@ -384,11 +384,10 @@ impl Work<'_> {
     /// Notes the archive in the run folder, and removes the local files if wanted; returns their
     /// number.
     fn finish(&mut self, manifest: &Manifest, remove: bool) -> Result<usize, ArchiveError> {
-        let of_events = |entry: &&FileEntry| entry.name.ends_with(".arrows");
         let archived = ArchivedAt {
             target: self.place.address().to_owned(),
             removed: remove,
-            event_bytes: manifest.files.iter().filter(of_events).map(|entry| entry.bytes).sum(),
+            event_bytes: manifest.event_bytes(),
         };
         if remove {
             return removal::remove(self, manifest, &archived);

@@ -126,7 +126,8 @@ fn a_run_comes_back_with_every_byte_also_compressed_and_links_are_named() {
         let verified = call_json(&["archive", "--verify", text(&site.archived())]);
         assert_eq!((&verified["run"], &verified["faults"]), (&json!("0042"), &json!([])));
         let back = site.path("back");
-        let restored = ["archive", "--restore", text(&site.archived()), "--to", text(&back)];
+        let archived_at = site.archived();
+        let restored = ["archive", "--restore", text(&archived_at), "--to", text(&back)];
         let restored = call_json(&restored);
         assert_eq!(restored["written"], before.len());
         assert_eq!(files(&back), before);
@@ -209,7 +210,8 @@ fn a_full_target_is_a_sentence_and_the_archive_goes_on_when_there_is_room() {
     // The other way: the disk of the restored run is full.
     fs::write(target.join("ballast"), vec![1; 3 << 20]).expect("room for it");
     let back = target.join("back");
-    let restore = ["archive", "--restore", text(&site.archived()), "--to", text(&back)];
+    let archived_at = site.archived();
+    let restore = ["archive", "--restore", text(&archived_at), "--to", text(&back)];
     let sentence = refused(&call(&restore), 1);
     assert!(sentence.contains("free some space"), "{sentence}");
     assert!(!back.exists());
@@ -328,7 +330,8 @@ fn removed_files_leave_a_line_in_the_list_and_come_back() {
     assert_eq!(files(&run), kept);
     // Tags may be added meanwhile.
     call_json(&["runs", "tag", text(&run), "seen"]);
-    let restore = ["archive", "--restore", text(&site.archived()), "--to", text(&run)];
+    let archived_at = site.archived();
+    let restore = ["archive", "--restore", text(&archived_at), "--to", text(&run)];
     assert_eq!(call_json(&restore)["kept"], 2);
     let mut back = files(&run);
     assert!(back.remove("marks.jsonl").expect("marks").len() > before["marks.jsonl"].len());
@@ -379,7 +382,8 @@ fn a_damaged_archive_is_named_and_keeps_the_local_files() {
     assert!(sentence.contains("local files are untouched"), "{sentence}");
     assert_eq!(files(&site.run()), before);
     let back = site.path("back");
-    let restore = ["archive", "--restore", text(&site.archived()), "--to", text(&back)];
+    let archived_at = site.archived();
+    let restore = ["archive", "--restore", text(&archived_at), "--to", text(&back)];
     refused(&call(&restore), 8);
     assert!(!back.exists());
     // Once the file is good again, the restore goes on.
@@ -397,7 +401,8 @@ fn hostile_archives_write_nothing_outside_the_new_folder() {
     site.call_archive_json(&[]);
     let manifest = fs::read_to_string(site.archived().join("archive.json")).expect("there");
     let back = site.path("back");
-    let restore = ["archive", "--restore", text(&site.archived()), "--to", text(&back)];
+    let archived_at = site.archived();
+    let restore = ["archive", "--restore", text(&archived_at), "--to", text(&back)];
     for name in ["../evil", "/tmp/evil", "a/../../evil", "archive.json", "", "run.json/../../evil"]
     {
         let changed = manifest.replace("notes/night shift.txt", name);
