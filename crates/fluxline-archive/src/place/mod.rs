@@ -90,10 +90,10 @@ fn open_s3(address: &str, name: &str) -> Result<Box<dyn Place>, ArchiveError> {
     ))
 }
 
-/// Joins the parts of an address, without `/` at its end.
+/// Joins the parts of an address of S3, without `/` at its ends.
 pub fn join(address: &str, name: &str) -> String {
-    let address = address.trim_end_matches('/');
-    if name.is_empty() { address.to_owned() } else { format!("{address}/{name}") }
+    let parts = [address.trim_matches('/'), name];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// Reads the manifest of an archive; `None` where there is none.

@@ -261,7 +261,7 @@ fn a_wrong_sequence_starts_nothing_and_touches_no_other_file() {
 
 #[test]
 fn the_runs_of_a_sequence_have_one_page_with_one_token_and_say_their_number() {
-    let scan = Scan::new("seconds = 600", "true");
+    let scan = Scan::new("seconds = 600", "true {value}");
     let address = format!("127.0.0.1:{}", crate::support::free_port());
     let sequence = scan.path("scan.toml");
     let running = Running::spawn(&["sequence", text(&sequence), "--serve", &address]);
