@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { healthTests } from "./health.mjs";
+import { plotsTests } from "./plots.mjs";
 
 const [program, repository, pictures] = process.argv.slice(2);
 assert(repository, "usage: node test.mjs PROGRAM REPOSITORY [PICTURES]");
@@ -344,7 +345,7 @@ async function wallScreen(browser) {
   await run.ended;
 }
 
-const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation, ...healthTests({ open, start, state, show, repository, pictures }) };
+const all = { fromStartToStop, wallScreen, restart, aSourceThatDies, hostilePage, runFolders, hostileNames, sixtySources, simulation, ...healthTests({ open, start, state, show, repository, pictures }), ...plotsTests({ open, start, state, show, serveRuns, folder }) };
 const wanted = process.env.ONLY?.split(",");
 const tests = Object.fromEntries(Object.entries(all).filter(([name]) => !wanted || wanted.includes(name)));
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });

@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod merge;
 mod missing_range;
 pub mod pipeline;
+pub mod plots;
 pub mod readout;
 pub mod record;
 pub mod sequence;

@@ -63,10 +63,10 @@ def packets(samples):
     return b"".join(parts)
 
 
-def record(program, folder, samples):
-    """Record a run of two boards; return its path."""
+def record(program, folder, samples, more=""):
+    """Record a run of two boards, with more of its experiment; return its path."""
     (folder / "digitizer.toml").write_text(DESCRIPTION)
-    (folder / "run.toml").write_text(EXPERIMENT)
+    (folder / "run.toml").write_text(EXPERIMENT + more)
     (folder / "packets.bin").write_bytes(packets(samples))
     done = subprocess.run(
         [program, "run", "run.toml"], cwd=folder, capture_output=True, text=True, check=False

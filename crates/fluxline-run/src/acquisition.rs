@@ -33,6 +33,7 @@ use crate::live::{WatchedInput, Watcher};
 use crate::local::LocalBuild;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Edges, Memory, Plan, PlannedInput};
+use crate::plots::{self, Pace, PlotKeeper, Plots};
 use crate::readout::{EventClock, Readout};
 use crate::record::{self, BatchBounds, Outlets, Recorded};
 use crate::report::{Ended, Report, RunEnding};
@@ -90,6 +91,8 @@ pub struct Acquisition {
     keeper: Option<Keeper>,
     /// Takes the slow control values.
     slow: Option<Listener>,
+    /// Fills the plots over the whole run.
+    plots: PlotKeeper,
     began: Moment,
     /// The discipline of the clock at the start.
     clock: serde_json::Value,
@@ -161,6 +164,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let slow = open_slow(&experiment, options.node.as_deref(), is_virtual)?;
     let feeders: Vec<_> = inputs.iter().filter_map(|(_, input)| input.feeder.clone()).collect();
     check_feeders(&feeders, options.feeds)?;
+    let (plots, unshown) = Plots::of(&experiment, &loaded)?;
     let filter = filter_of(&experiment, &loaded, options.filter)?;
     let builder = builder_of(&experiment, &loaded, is_virtual)?;
     let sink = sink::open(&mut experiment, options.open_sink)?;
@@ -174,6 +178,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     };
     let monitor = Monitor::default();
     note_warnings(&experiment, &inputs, &builder, &monitor);
+    unshown.into_iter().for_each(|note| monitor.note(Some(note)));
     let edges = graph.as_ref().map_or(Edges::NONE, Graph::edges);
     let plan = Plan {
         name: experiment.name.clone(),
@@ -187,7 +192,8 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let host = KernelSnapshot::take();
     let control = Control::new(first_state(options.state), stop.clone(), fluxline::clock::now());
     let (subscribers, sink) = (Subscribers::default(), SinkStage::new(sink));
-    let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone() };
+    let (tap, drain) = plots::tap(&plots, pace_of(&experiment, is_virtual));
+    let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone(), plots: tap };
     let folder = plan.folder.clone();
     let threads = spawn(
         Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph, folder },
@@ -198,6 +204,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
     let mut watcher = Watcher::new(&plan, &monitor, &control, watched);
+    watcher.plots = plots.clone();
     watcher.slow = slow.as_ref().map(|slow| slow.values().clone());
     let (run_folder, is_part) = (end.as_ref().map(|end| &end.folder), options.node.is_some());
     let keeper =
@@ -205,6 +212,7 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     Ok(Acquisition {
         keeper,
         slow: slow.map(|slow| slow.start(run_folder, &monitor)),
+        plots: PlotKeeper::start(&plots, drain, run_folder, &monitor),
         watcher,
         experiment,
         plan,
@@ -219,6 +227,14 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
         clock: host::clock(),
         host,
     })
+}
+
+/// Plots wait for nothing but files, and for sensors in virtual time, which wait too.
+fn pace_of(experiment: &Experiment, is_virtual: bool) -> Pace {
+    match is_virtual || config::event_clock(experiment) == EventClock::Data {
+        true => Pace::Wait,
+        false => Pace::Skip,
+    }
 }
 
 /// Returns the graph of a run, with the functions of its feedback loop; `None`: all is one node.
@@ -459,6 +475,8 @@ impl Acquisition {
         let (inputs, ended) = (inputs.collect(), fluxline::clock::now());
         let built = joined(readout, "readout")?;
         let recorded = joined(recorder, "recorder")?;
+        let in_files = self.end.is_some().then(|| recorded.ledger.source_totals().recorded);
+        self.plots.end(in_files);
         self.monitor.publish_end(&recorded.ledger);
         self.control.stopped(ended);
         let ended = Ended {

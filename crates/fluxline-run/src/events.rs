@@ -131,6 +131,11 @@ impl Subscribers {
         Subscription { batches: receiver, give_back, shared, run: self.clone() }
     }
 
+    /// Returns true when a program has subscribed.
+    pub fn any(&self) -> bool {
+        self.0.any.load(Ordering::Relaxed)
+    }
+
     /// Takes note of a source.
     pub fn add_source(&self, source: &RunSource) {
         self.state().sources.push(source.clone());

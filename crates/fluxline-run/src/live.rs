@@ -19,6 +19,7 @@ use crate::alarms::Health;
 use crate::control::{Control, RunState};
 use crate::monitor::{Monitor, Stats};
 use crate::plan::Plan;
+use crate::plots::Plots;
 use crate::sample::{DelayCount, Delays, Newest};
 use crate::slow::SlowValues;
 
@@ -65,6 +66,7 @@ pub struct Watcher {
     pub(crate) control: Control,
     pub(crate) health: Health,
     pub(crate) slow: Option<SlowValues>,
+    pub(crate) plots: Plots,
     pub(crate) inputs: Arc<Vec<WatchedInput>>,
 }
 
@@ -86,7 +88,8 @@ impl Watcher {
         inputs: Arc<Vec<WatchedInput>>,
     ) -> Watcher {
         let (plan, monitor, control) = (plan.clone(), monitor.clone(), control.clone());
-        Watcher { plan, monitor, control, health: Health::default(), slow: None, inputs }
+        let (health, plots) = (Health::default(), Plots::default());
+        Watcher { plan, monitor, control, health, slow: None, plots, inputs }
     }
 
     /// Returns the newest state, at most about 0.2 s old once somebody has asked before.
@@ -148,6 +151,12 @@ impl Watcher {
     #[must_use]
     pub fn slow_values(&self) -> Option<&SlowValues> {
         self.slow.as_ref()
+    }
+
+    /// Returns the plots over the whole run.
+    #[must_use]
+    pub fn plots(&self) -> &Plots {
+        &self.plots
     }
 
     /// Returns the control of the run's state.

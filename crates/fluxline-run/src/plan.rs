@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::experiment::{Experiment, Source};
+use fluxline_daq::experiment::{Experiment, Plot, Source};
 
 use crate::host;
 use crate::record::BatchBounds;
@@ -13,6 +13,9 @@ use crate::source::OpenInput;
 const REST_BYTES: u64 = 24 << 20;
 /// Buffer of a capture and IP datagrams whose fragments wait \[byte\].
 const CAPTURE_BYTES: u64 = 20 << 20;
+
+/// A bin of a plot: five numbers, and each as text in plots.json \[byte\].
+const PLOT_BIN_BYTES: u64 = 40 + 5 * 2 * 24;
 
 /// A started acquisition: its addresses, its folder, its bounds of memory.
 #[derive(Clone, Debug)]
@@ -93,6 +96,16 @@ impl Edges {
     pub const NONE: Edges = Edges { bytes: 0, builders: 1 };
 }
 
+/// Returns the most memory of plots: their bins, once more as text, and the batches that wait for
+/// them \[byte\].
+fn plots_bytes(experiment: &Experiment) -> u64 {
+    let bins: u64 = experiment.plots.iter().map(Plot::bins_in_all).sum();
+    match experiment.plots.is_empty() {
+        true => 0,
+        false => bins * PLOT_BIN_BYTES + BatchBounds::of(experiment).plots_bytes_max(),
+    }
+}
+
 impl Memory {
     pub(crate) fn of(
         experiment: &Experiment,
@@ -105,7 +118,7 @@ impl Memory {
         Memory {
             rings: inputs.iter().map(|(_, input)| input.ring_bytes).sum::<u64>() + edges.bytes,
             events: builder.memory_bytes_max() * edges.builders,
-            batches: BatchBounds::of(experiment).memory_bytes_max(),
+            batches: BatchBounds::of(experiment).memory_bytes_max() + plots_bytes(experiment),
             rest: REST_BYTES + files as u64 * CAPTURE_BYTES,
             before,
         }

@@ -24,6 +24,7 @@ use fluxline_daq::record::{
 use crate::events::{EndSubscriptions, Subscribers};
 use crate::filter::{FilterStage, RejectedEvents, RunSource};
 use crate::monitor::Monitor;
+use crate::plots::{PlotTap, QUEUE};
 use crate::sink::SinkStage;
 
 /// A recorder on any storage.
@@ -95,6 +96,13 @@ impl BatchBounds {
     }
 }
 
+impl BatchBounds {
+    /// Returns the most memory of the batches that wait for plots \[byte\].
+    pub fn plots_bytes_max(self) -> u64 {
+        self.empty_bytes() * QUEUE as u64
+    }
+}
+
 /// Growth of four vectors by one step each \[byte\].
 const SLACK_BYTES: u64 = 1 << 16;
 
@@ -118,6 +126,8 @@ pub(crate) struct Outlets {
     pub sink: SinkStage,
     /// Programs that watch the events.
     pub subscribers: Subscribers,
+    /// The plots over the whole run.
+    pub plots: PlotTap,
 }
 
 /// Starts the recorder's thread; without a recorder, every packet counts as not recorded on
@@ -215,6 +225,7 @@ impl RecordStage {
         let source = RunSource { number: line.source, input, label: line.name.clone() };
         self.outlets.filter.add_source(&source);
         self.outlets.subscribers.add_source(&source);
+        self.outlets.plots.add_source(&source);
         self.outlets.sink.add_source(line);
         if let Some(recorder) = &mut self.outlets.recorder {
             self.monitor.note(recorder.write_source(line).err());
@@ -230,9 +241,23 @@ impl RecordStage {
             Wanted::Counted => BatchFate::NotRecorded,
         };
         self.monitor.note_batch(&batch, fate);
-        self.outlets.subscribers.offer(&mut batch, fate);
+        self.show(&mut batch, wanted, fate);
         batch.clear_to(self.bounds.empty_bytes());
         batch
+    }
+
+    /// Gives a batch to the plots, if it is in the files or would be if there were any, and to
+    /// programs that watch.
+    fn show(&mut self, batch: &mut EventBatch, wanted: Wanted, fate: BatchFate) {
+        let Outlets { subscribers, plots, .. } = &mut self.outlets;
+        let is_kept = matches!(fate, BatchFate::Recorded | BatchFate::NotRecorded);
+        let is_plotted = is_kept && wanted == Wanted::Recorded;
+        match (is_plotted, subscribers.any()) {
+            (true, false) => return plots.offer(batch),
+            (true, true) => plots.offer_copy(batch),
+            (false, _) => {}
+        }
+        subscribers.offer(batch, fate);
     }
 
     /// Writes a batch, then gives it to the sink under its number in the files. A batch that is

@@ -34,7 +34,7 @@ pub struct Site {
 }
 
 /// The routes of an acquisition.
-fn table() -> [(&'static str, MethodRouter<Site>); 9] {
+fn table() -> [(&'static str, MethodRouter<Site>); 10] {
     [
         ("/api/state", get(state)),
         ("/api/events", get(events)),
@@ -42,6 +42,7 @@ fn table() -> [(&'static str, MethodRouter<Site>); 9] {
         ("/api/packet", get(newest_packet)),
         ("/api/signal", get(signal)),
         ("/api/trace", get(trace)),
+        ("/api/plots", get(plots)),
         ("/api/session", get(session).post(log_in)),
         ("/api/command", post(command)),
         ("/metrics", get(counters)),
@@ -136,6 +137,11 @@ async fn trace(State(site): State<Site>, pairs: Pairs) -> Result<Response, Probl
     let (zoom, source) = (zoom_of(&pairs)?, source_of(&pairs)?);
     let field = text(&pairs, "field").to_owned();
     blocking(move || site.hub.recorded()?.trace(source, &field, zoom)).await
+}
+
+/// The plots over the whole run.
+async fn plots(State(site): State<Site>) -> Result<Response, Problem> {
+    blocking(move || Ok(site.hub.watcher().plots().document())).await
 }
 
 async fn session(State(site): State<Site>, headers: HeaderMap) -> Response {

@@ -40,7 +40,7 @@ impl FromRef<RunsSite> for Arc<Library> {
 type Shared = State<Arc<Library>>;
 
 /// The routes of a folder of runs.
-fn table() -> [(&'static str, MethodRouter<RunsSite>); 9] {
+fn table() -> [(&'static str, MethodRouter<RunsSite>); 10] {
     [
         ("/api/session", get(session).post(log_in)),
         ("/api/runs", get(list)),
@@ -51,6 +51,7 @@ fn table() -> [(&'static str, MethodRouter<RunsSite>); 9] {
         ("/api/runs/{id}/history", get(history)),
         ("/api/runs/{id}/signal", get(signal)),
         ("/api/runs/{id}/trace", get(trace)),
+        ("/api/runs/{id}/plots", get(plots)),
     ]
 }
 
@@ -166,4 +167,8 @@ async fn trace(
     let (zoom, source) = (zoom_of(&pairs)?, source_of(&pairs)?);
     let field = text(&pairs, "field").to_owned();
     blocking(move || library.run(&id)?.trace(source, &field, zoom)).await
+}
+
+async fn plots(State(library): Shared, Path(id): Path<String>) -> Result<Response, Problem> {
+    blocking(move || library.run(&id)?.plots()).await
 }

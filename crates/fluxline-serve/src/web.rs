@@ -42,6 +42,7 @@ assets! {
     "/notes.js" is "notes.js";
     "/numbers.js" is "numbers.js";
     "/packet.js" is "packet.js";
+    "/plots.js" is "plots.js";
     "/runs.js" is "runs.js";
     "/signal.js" is "signal.js";
     "/slow.js" is "slow.js";

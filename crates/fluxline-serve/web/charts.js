@@ -28,14 +28,15 @@ function strokeOf({ colour: name, alert }) {
 /**
  * Makes a chart in `place`. A series is {label, colour}, with `alert` one of losses; `dash` draws
  * it so, `bars` draws columns, `time` has seconds since 1970 on the x axis, `unit` names the x axis, `zero` begins the y
- * axis at 0, and `select` is called with a range that was drawn by the mouse.
+ * axis at 0, and `select` is called with a range that was drawn by the mouse. `stepped` draws each
+ * value from its x to the next one, and `logs` = {x, y} says which axes are logarithmic.
  */
-export function chart(place, series, { bars = false, time = false, unit = "", select = null, height = 170, zero = false } = {}) {
+export function chart(place, series, { bars = false, time = false, unit = "", select = null, height = 170, zero = false, stepped = false, logs = {} } = {}) {
   const by = scale();
   const tall = height * by;
   const font = `${12 * by}px system-ui, sans-serif`;
   const axis = { stroke: () => colour("--quiet"), font, labelFont: font, grid: { stroke: () => colour("--line"), width: 1 }, ticks: { stroke: () => colour("--line") } };
-  const paths = bars ? uPlot.paths.bars({ size: [1, 100], align: 1 }) : undefined;
+  const paths = bars ? uPlot.paths.bars({ size: [1, 100], align: 1 }) : stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
   const drawn = series.map((one) => ({
     label: one.label, stroke: strokeOf(one), width: bars ? 0 : 1.5 * by, points: { show: false }, paths, dash: one.dash ? [6 * by, 3 * by] : undefined,
     fill: bars ? () => colour(one.colour) : undefined,
@@ -53,12 +54,12 @@ export function chart(place, series, { bars = false, time = false, unit = "", se
   const moment = (_, value) => (value === null ? "–" : `${dayOf(value * 1e9)} ${timeOf(value * 1e9)} ${zone(value * 1e9)}`);
   const x = time
     ? { size: 42 * by, space: 90 * by, values: (_, values, _axis, _space, step) => timeLabels(values, step) }
-    : { size: 34 * by, label: unit || undefined, labelSize: 18 * by, values: (_, values) => values.map(short) };
+    : { size: 34 * by, label: unit || undefined, labelSize: 18 * by, values: (_, values) => values.map((value) => (value === null ? "" : short(value))) };
   const plot = new uPlot({
     width: width(place, (wide) => plot.setSize({ width: wide, height: tall })) || 400, height: tall, hooks,
     cursor: { drag: { x: true, y: false, setScale: !select } },
-    scales: { x: { time }, y: bars || zero ? { range: (_, low, high) => [0, Math.max(1, high) * 1.05] } : {} },
-    axes: [{ ...axis, ...x }, { ...axis, size: 60 * by, values: (_, values) => values.map((value) => si(value, "")) }],
+    scales: { x: { time, distr: logs.x ? 3 : 1 }, y: logs.y ? { distr: 3 } : bars || zero ? { range: (_, low, high) => [0, Math.max(1, high) * 1.05] } : {} },
+    axes: [{ ...axis, ...x }, { ...axis, size: 60 * by, values: (_, values) => values.map((value) => (value === null ? "" : si(value, ""))) }],
     series: [{ label: unit || (time ? "time" : ""), ...(time ? { value: moment } : {}) }, ...drawn],
   }, [[], ...series.map(() => [])], place);
   all.add(plot);

@@ -12,6 +12,7 @@ import { drawNetwork } from "./network.js";
 import { drawNotes } from "./notes.js";
 import { clock, date, moment } from "./numbers.js";
 import { drawPacket, drawPackets } from "./packet.js";
+import { clearPlots, drawPlots, listenPlots } from "./plots.js";
 import { drawRuns, listenMarks } from "./runs.js";
 import { drawSignal, listenSignal } from "./signal.js";
 import { listenSound } from "./sound.js";
@@ -139,6 +140,7 @@ async function drawRun() {
   store.state = answer.body;
   draw();
   if (grown) { drawEvents(); drawHistory(); }
+  drawPlots();
   if (store.packet === null && store.state.events.built) chooseEvent(0);
   if (!store.state.reading.complete) setTimeout(drawRun, 200);
 }
@@ -149,6 +151,7 @@ function route() {
   Object.assign(store, { state: null, chosen: null, event: 0, packet: null, decoded: null });
   clearHealth();
   clearHistory();
+  clearPlots();
   complain("");
   if (!id) {
     show("list");
@@ -185,6 +188,7 @@ async function begin() {
   listenEvents(chooseEvent);
   listenKeys();
   listenHistory();
+  listenPlots();
   listenSound();
   listenZero(received);
   at("runs-filter").addEventListener("input", drawRuns);
@@ -206,6 +210,8 @@ async function begin() {
   setInterval(drawPacket, 500);
   setInterval(drawSignal, 500);
   setInterval(drawTrace, 2000);
+  drawPlots();
+  setInterval(drawPlots, 2000);
 }
 
 begin();

@@ -42,6 +42,14 @@ pub fn pin_current_thread(core: usize) -> Result<(), PinError> {
     host::pin_to(core).map_err(|source| PinError::System { core, source })
 }
 
+/// Lowers the priority of the calling thread as far as possible, so that others go first where all
+/// cores are busy. It cannot be raised again.
+///
+/// Errors: that of the kernel. Cost: one system call.
+pub fn lower_priority() -> std::io::Result<()> {
+    host::lower_priority()
+}
+
 /// Returns the cores that the process's main thread may use, even if the calling thread is pinned.
 /// Empty when the host does not report them. Cost: one file.
 #[must_use]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::experiment::Severity;
 use fluxline_daq::ledger::Ledger;
+use fluxline_daq::plots::SavedPlots;
 use fluxline_daq::record::{Integrity, Join, JoinReport, JoinedReader, Marks, ReadReport};
 use fluxline_run::{RaisedAlarm, read_alarms};
 use serde_json::{Value, json};
@@ -32,6 +33,8 @@ struct Found {
     /// The alarms of the run, or the reason why they cannot be read.
     alarms: Vec<RaisedAlarm>,
     alarms_fault: Option<String>,
+    /// A line for each plot over the whole run, or the reason why they cannot be read.
+    plots: Vec<String>,
 }
 
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
@@ -93,6 +96,7 @@ fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
         "marks": runs::marks_document(&found.marks),
         "alarms": found.alarms.iter().map(RaisedAlarm::document).collect::<Vec<_>>(),
         "alarms_fault": found.alarms_fault,
+        "plots": found.plots,
         "readable": {
             "batches": found.report.batches, "events": found.report.events,
             "packets": found.report.packets, "bytes": found.report.bytes,
@@ -131,6 +135,10 @@ fn read(
         Ok(changes) => found.alarms = RaisedAlarm::of(&changes),
         Err(error) => found.alarms_fault = Some(error.to_string()),
     }
+    found.plots = match SavedPlots::read(reader.folder().directory()) {
+        Ok(saved) => saved.map_or_else(Vec::new, |saved| saved.lines()),
+        Err(error) => vec![format!("cannot be read: {error}")],
+    };
     found.integrity = Integrity::of(reader.folder(), &found.report);
     Ok(found)
 }
@@ -143,6 +151,9 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     print_operators(document);
     runs::print_marks(&found.marks);
     print_alarms(found);
+    for (number, line) in found.plots.iter().enumerate() {
+        say!("{:<8} {}", if number == 0 { "plots" } else { "" }, escaped_line(line));
+    }
     let report = &found.report;
     say!(
         "holds    {} events, {} packets, {} bytes in {} batches",

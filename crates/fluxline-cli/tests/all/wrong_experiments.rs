@@ -170,3 +170,17 @@ fn a_core_that_is_not_there_is_an_error_that_names_those_that_are() {
         &["exp.toml:4:8: core = 9999", "leave it out"],
     );
 }
+
+#[test]
+fn a_wrong_plot_is_shown_with_its_line_and_place() {
+    let plot = "[[plot]]\nname = 'a'\nkind = 'histogram'\nx = 'amplitude'\nrange = [0, 9]\n";
+    let wrong = |from: &str, to: &str, parts: &[&str]| {
+        assert_says(&format!("{SOURCE}{UDP}{}", plot.replace(from, to)), parts);
+    };
+    wrong("'histogram'", "'histo'", &["exp.toml:8:8", "`kind`", "histogram", "profile"]);
+    wrong("amplitude", "amplitud", &["exp.toml:9:5", "plot `a`: `x`", "`amplitude`?"]);
+    wrong("[0, 9]", "[9, 0]", &["exp.toml:10:9", "write the lower limit first"]);
+    wrong("range = [0, 9]", "bins = 3", &["exp.toml:6", "has no `range`"]);
+    wrong("range", "ranges", &["exp.toml:10:1", "`ranges` is not a key here"]);
+    wrong("range", "where = 'event.key ='\nrange", &["exp.toml:10:9", "`where`"]);
+}

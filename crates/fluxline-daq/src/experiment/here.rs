@@ -34,15 +34,16 @@ impl Experiment {
         for (number, source) in self.sources.iter().enumerate() {
             source.check_format().map_err(|problem| problem.below(&format!("source.{number}")))?;
         }
-        self.check_filter()
+        self.check_expressions()
     }
 
-    /// Checks the expressions of the filter against the descriptions.
-    fn check_filter(&self) -> Result<(), Problem> {
+    /// Checks the expressions of the filter, the loop and the plots against the descriptions.
+    fn check_expressions(&self) -> Result<(), Problem> {
         let all = [("keep", &self.filter.keep), ("mark", &self.filter.mark)];
         let expressions = || all.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?)));
         let values = || self.feedback.iter().flat_map(|of| &of.values);
-        if expressions().next().is_none() && values().next().is_none() {
+        let has_none = expressions().next().is_none() && values().next().is_none();
+        if has_none && self.plots.is_empty() {
             return Ok(());
         }
         let formats = self.sources.iter().map(|of| formats::load(&of.format, &of.parameters));
@@ -60,6 +61,9 @@ impl Experiment {
         for text in values() {
             EventExpression::compile(text, &inputs)
                 .map_err(|error| Problem::at("loop.values", loop_sentence(&error)))?;
+        }
+        for (number, plot) in self.plots.iter().enumerate() {
+            plot.compile(&inputs).map_err(|problem| problem.below(&format!("plot.{number}")))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod graph;
 mod health;
 mod here;
 mod model;
+mod plot;
 mod problem;
 mod requirements;
 mod roce;
@@ -31,6 +32,7 @@ pub use graph::{Builders, Link, Nodes, RING_BYTES_MIN, Readouts, THREADS};
 pub use health::{Alarm, Health, MEASURES, Severity, Subject};
 pub use here::{filter_sentence, loop_sentence};
 pub use model::*;
+pub use plot::{BINS_MAX, Plot, PlotExpressions, PlotKind, VALUE_MAX, check_plots};
 pub use problem::Problem;
 pub use requirements::{QUANTILES, Requirements};
 pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
@@ -117,6 +119,7 @@ impl Experiment {
         self.check_requirements()?;
         self.check_slow_control()?;
         self.check_health()?;
+        self.check_plots()?;
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),

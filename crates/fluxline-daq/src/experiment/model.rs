@@ -10,6 +10,7 @@ use super::feedback::Feedback;
 use super::file_list::FileList;
 use super::graph::{Link, Nodes};
 use super::health::{Alarm, Health};
+use super::plot::Plot;
 use super::requirements::Requirements;
 use super::roce::Roce;
 use super::sink::Sink;
@@ -82,6 +83,9 @@ pub struct Experiment {
     /// The experiment's own rules of a healthy run.
     #[serde(default, rename = "alarm", skip_serializing_if = "Vec::is_empty")]
     pub alarms: Vec<Alarm>,
+    /// The plots that are filled over the whole run.
+    #[serde(default, rename = "plot", skip_serializing_if = "Vec::is_empty")]
+    pub plots: Vec<Plot>,
     /// The socket of slow control values; `None`: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_control: Option<SlowControl>,

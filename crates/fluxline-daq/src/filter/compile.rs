@@ -69,12 +69,41 @@ pub(super) struct OverPackets {
     pub inner: Vec<OverSamples>,
 }
 
+impl OverPackets {
+    fn of(aggregate: Aggregate, body: Expression, scope: Scope) -> OverPackets {
+        let mut needed = scope.fields.clone();
+        needed.extend(scope.samples.iter().flat_map(|one| one.fields.iter().copied()));
+        let (direct, inner) = (scope.fields, scope.samples);
+        OverPackets { aggregate, body, needed, direct, inner }
+    }
+}
+
 /// An aggregate over the samples of one packet.
 #[derive(Clone, Debug)]
 pub(super) struct OverSamples {
     pub aggregate: Aggregate,
     pub body: Expression,
     pub fields: Vec<usize>,
+}
+
+/// Expressions over the values of one packet.
+#[derive(Clone, Debug)]
+pub(super) struct CompiledValues {
+    /// The names that they share; its root is no value.
+    pub names: Compiled,
+    /// One for each text.
+    pub bodies: Vec<Expression>,
+    /// Their fields and aggregates, as of one aggregate over packets.
+    pub over: OverPackets,
+}
+
+/// A mistake in one of several expressions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongValue {
+    /// The number of the expression.
+    pub number: usize,
+    /// The mistake and its place, in one sentence.
+    pub sentence: String,
 }
 
 /// The packet types of an input.
@@ -104,18 +133,24 @@ pub(super) fn compile(text: &str, inputs: &[FilterInput<'_>]) -> Result<Compiled
     let mut resolver = Resolver { inputs, fields: Vec::new(), texts: Vec::new() };
     let mut event = Scope::default();
     let root = resolver.expression(&tree, &mut event, Level::Event)?;
-    let Resolver { fields, texts, .. } = resolver;
-    let plans = inputs.iter().map(|input| InputPlan {
-        name: number_of(&texts, input.name),
-        types: input
-            .description
-            .packet_types()
-            .iter()
-            .map(|packet| type_plan(packet, &fields, &texts))
-            .collect(),
-    });
-    let inputs = plans.collect();
-    Ok(Compiled { root, aggregates: event.packets, inputs, texts })
+    Ok(resolver.finish(root, event.packets))
+}
+
+/// Compiles expressions over the values of one packet; the error has the number of the wrong one.
+pub(super) fn compile_values(
+    texts: &[&str],
+    inputs: &[FilterInput<'_>],
+) -> Result<CompiledValues, WrongValue> {
+    let mut resolver = Resolver { inputs, fields: Vec::new(), texts: Vec::new() };
+    let (mut packet, mut bodies) = (Scope::default(), Vec::new());
+    for (number, text) in texts.iter().enumerate() {
+        let tree = parse(text).map_err(|sentence| WrongValue { number, sentence })?;
+        let body = resolver.expression(&tree, &mut packet, Level::Packet);
+        bodies.push(body.map_err(|sentence| WrongValue { number, sentence })?);
+    }
+    let none = Expression::Constant(Value::Absent);
+    let over = OverPackets::of(Aggregate::Any, none.clone(), packet);
+    Ok(CompiledValues { names: resolver.finish(none, Vec::new()), bodies, over })
 }
 
 fn type_plan(packet: &PacketType, fields: &[String], texts: &[String]) -> TypePlan {
@@ -164,6 +199,21 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// Returns the compiled expression, with the places of its fields in every packet type.
+    fn finish(self, root: Expression, aggregates: Vec<OverPackets>) -> Compiled {
+        let Resolver { inputs, fields, texts } = self;
+        let plans = inputs.iter().map(|input| InputPlan {
+            name: number_of(&texts, input.name),
+            types: input
+                .description
+                .packet_types()
+                .iter()
+                .map(|packet| type_plan(packet, &fields, &texts))
+                .collect(),
+        });
+        Compiled { inputs: plans.collect(), root, aggregates, texts }
+    }
+
     fn expression(
         &mut self,
         tree: &Tree,
@@ -306,10 +356,7 @@ impl Resolver<'_> {
         match call.level {
             Level::Event => {
                 let body = self.expression(body, &mut inner, Level::Packet)?;
-                let mut needed = inner.fields.clone();
-                needed.extend(inner.samples.iter().flat_map(|one| one.fields.iter().copied()));
-                let (direct, inner) = (inner.fields, inner.samples);
-                scope.packets.push(OverPackets { aggregate, body, needed, direct, inner });
+                scope.packets.push(OverPackets::of(aggregate, body, inner));
                 Ok(Expression::Aggregate(scope.packets.len() - 1))
             }
             Level::Packet if aggregate == Aggregate::Sources => Err(call

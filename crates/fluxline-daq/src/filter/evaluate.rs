@@ -24,9 +24,9 @@ pub(super) fn number(of: &EventExpression, event: &EventView<'_>) -> Option<f64>
 }
 
 /// An event.
-struct EventScope<'a> {
-    of: &'a EventExpression,
-    event: &'a EventView<'a>,
+pub(super) struct EventScope<'a> {
+    pub of: &'a EventExpression,
+    pub event: &'a EventView<'a>,
 }
 
 impl<'a> EventScope<'a> {
@@ -74,18 +74,8 @@ impl<'a> EventScope<'a> {
     fn aggregate(&self, of: &OverPackets) -> Value {
         let mut sum = Sum::new(of.aggregate);
         let mut sources = Vec::new();
-        let inputs = &self.compiled().inputs;
         for (row, bytes) in self.event.each_packet() {
-            let known = self.of.sources.get(row.source as usize).copied();
-            let known = known.unwrap_or(KnownSource { input: u16::MAX, label: NO_TEXT });
-            let input = inputs.get(usize::from(known.input));
-            let plan = input.and_then(|input| input.types.get(usize::from(row.packet_type)));
-            let (Some(input), Some(plan)) = (input, plan) else { continue };
-            if of.needed.iter().any(|field| plan.fields[*field].is_none()) {
-                continue;
-            }
-            let packet =
-                PacketScope { event: self, row, bytes, plan, known, input_name: input.name };
+            let Some(packet) = self.packet(row, bytes, &of.needed) else { continue };
             let taken = packet.add_to(of, &mut sum);
             if taken {
                 note_source(&mut sources, row.source);
@@ -98,6 +88,24 @@ impl<'a> EventScope<'a> {
             Aggregate::Sources => Value::Integer(sources.len() as i128),
             _ => sum.value(),
         }
+    }
+}
+
+impl EventScope<'_> {
+    /// Returns a packet of the event; `None`: its type lacks one of the fields `needed`.
+    pub fn packet<'a>(
+        &'a self,
+        row: &'a PacketRow,
+        bytes: &'a [u8],
+        needed: &[usize],
+    ) -> Option<PacketScope<'a>> {
+        let known = self.of.sources.get(row.source as usize).copied();
+        let known = known.unwrap_or(KnownSource { input: u16::MAX, label: NO_TEXT });
+        let input = self.of.compiled.inputs.get(usize::from(known.input))?;
+        let plan = input.types.get(usize::from(row.packet_type))?;
+        let has_all = needed.iter().all(|field| plan.fields[*field].is_some());
+        let input_name = input.name;
+        has_all.then_some(PacketScope { event: self, row, bytes, plan, known, input_name })
     }
 }
 
@@ -125,7 +133,7 @@ fn operate(
 }
 
 /// A packet of an event.
-struct PacketScope<'a> {
+pub(super) struct PacketScope<'a> {
     event: &'a EventScope<'a>,
     row: &'a PacketRow,
     bytes: &'a [u8],
@@ -135,7 +143,7 @@ struct PacketScope<'a> {
 }
 
 /// Values of a packet that its samples share.
-struct PacketValues<'a> {
+pub(super) struct PacketValues<'a> {
     packet: &'a PacketScope<'a>,
     /// The values of the aggregates over its samples.
     inner: Vec<Value>,
@@ -145,7 +153,7 @@ struct PacketValues<'a> {
 
 /// One sample, or none for expressions over the packet alone.
 #[derive(Clone, Copy)]
-struct Sample<'a> {
+pub(super) struct Sample<'a> {
     bytes: &'a [u8],
     decoded: &'a [decode::Value<'a>],
 }
@@ -177,14 +185,19 @@ impl<'a> PacketScope<'a> {
     fn add_to(&self, of: &OverPackets, sum: &mut Sum) -> bool {
         let before = std::mem::take(&mut sum.any_true);
         if !(of.inner.is_empty() && sweep::add(&self.packed(), &of.body, sum)) {
-            let header = self.header(&of.needed);
-            let inner = of.inner.iter().map(|inner| self.over_samples(inner, &header)).collect();
-            let values = PacketValues { packet: self, inner, header };
-            values.add_each(&of.direct, &of.body, sum);
+            let values = self.values(of);
+            values.each_sample(&of.direct, |sample| sum.add(values.value(&of.body, sample)));
         }
         let is_true = sum.any_true;
         sum.any_true |= before;
         is_true
+    }
+
+    /// Returns the values that its samples share.
+    pub fn values(&self, of: &OverPackets) -> PacketValues<'_> {
+        let header = self.header(&of.needed);
+        let inner = of.inner.iter().map(|inner| self.over_samples(inner, &header)).collect();
+        PacketValues { packet: self, inner, header }
     }
 
     fn over_samples(&self, of: &OverSamples, header: &[decode::Value<'a>]) -> Value {
@@ -192,7 +205,7 @@ impl<'a> PacketScope<'a> {
         if !sweep::add(&self.packed(), &of.body, &mut sum) {
             let header = header.to_vec();
             let values = PacketValues { packet: self, inner: Vec::new(), header };
-            values.add_each(&of.fields, &of.body, &mut sum);
+            values.each_sample(&of.fields, |sample| sum.add(values.value(&of.body, sample)));
         }
         sum.value()
     }
@@ -223,25 +236,25 @@ impl<'a> PacketScope<'a> {
 }
 
 impl PacketValues<'_> {
-    /// Adds the value of each sample if one of the fields is of samples, else the packet's.
-    fn add_each(&self, fields: &[usize], body: &Expression, sum: &mut Sum) {
+    /// Calls `take` for each sample if one of the fields is of samples, else once.
+    pub fn each_sample(&self, fields: &[usize], mut take: impl FnMut(Sample<'_>)) {
         let accesses = || fields.iter().filter_map(|field| self.packet.access(*field));
         if !accesses().any(Access::is_of_samples) {
-            return sum.add(self.value(body, Sample::NONE));
+            return take(Sample::NONE);
         }
         let payload = self.packet.payload();
         let is_decoded = accesses().any(|of| matches!(of, Access::DecodedSample(_)));
         match self.packet.plan.sample_bytes {
             Some(bytes) if !is_decoded => {
                 for bytes in payload.chunks_exact(bytes) {
-                    sum.add(self.value(body, Sample { bytes, decoded: &[] }));
+                    take(Sample { bytes, decoded: &[] });
                 }
             }
-            _ => self.add_decoded(payload, body, sum),
+            _ => self.each_decoded(payload, take),
         }
     }
 
-    fn add_decoded(&self, payload: &[u8], body: &Expression, sum: &mut Sum) {
+    fn each_decoded(&self, payload: &[u8], mut take: impl FnMut(Sample<'_>)) {
         let mut samples = self.packet.plan.packet.records_in(payload);
         let mut start = payload.len();
         let mut decoded = Vec::new();
@@ -249,11 +262,11 @@ impl PacketValues<'_> {
             let rest = samples.remainder();
             let bytes = &payload[payload.len() - start..payload.len() - rest];
             start = rest;
-            sum.add(self.value(body, Sample { bytes, decoded: &decoded }));
+            take(Sample { bytes, decoded: &decoded });
         }
     }
 
-    fn value(&self, expression: &Expression, sample: Sample<'_>) -> Value {
+    pub fn value(&self, expression: &Expression, sample: Sample<'_>) -> Value {
         match expression {
             Expression::Constant(value) => *value,
             Expression::Event(name) => self.packet.event.property(*name),

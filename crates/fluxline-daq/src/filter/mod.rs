@@ -8,13 +8,14 @@
 //!
 //! `text.rs` parses the text. `compile.rs` resolves each name for every packet type of every
 //! input, and finds the fields that can be read in place. `evaluate.rs` walks the compiled
-//! expression; `sweep.rs` is its fast loop over the samples of a packet. docs/filters.md is the
-//! manual.
+//! expression; `sweep.rs` is its fast loop over the samples of a packet. `packet_values.rs` gives
+//! the values of single packets and samples to plots. docs/filters.md is the manual.
 
 mod compile;
 mod evaluate;
 mod load;
 mod names;
+mod packet_values;
 mod sum;
 mod sweep;
 #[cfg(test)]
@@ -22,7 +23,8 @@ mod tests;
 mod text;
 mod value;
 
-pub use compile::FilterInput;
+pub use compile::{FilterInput, WrongValue};
+pub use packet_values::{PacketExpressions, TakeValues};
 
 use crate::event::EventView;
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from fluxline._plots import Plot
+
 # The tables of every run.
 _COMMON = ("events", "packets")
 
@@ -106,6 +108,16 @@ class Run:
         """
         return self._stream("history.arrows", "the run is in virtual time, or an older version "
                             "recorded it")
+
+    def plots(self) -> dict[str, Plot]:
+        """Return the plots over the whole run, by name, with their counts and edges as arrays.
+
+        Of a run that was killed, they are at most some seconds older than its end. A run without
+        [[plot]] has none.
+        """
+        from fluxline import _plots  # noqa: PLC0415 (the package works without numpy)
+
+        return _plots.read(os.path.join(self.path, "plots.json"))
 
     def slow(self) -> Any:
         """Return the slow control values of the run as a pyarrow table, in the order of arrival.

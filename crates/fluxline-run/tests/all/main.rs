@@ -2,4 +2,5 @@
 
 mod embedded;
 mod filters;
+mod plots;
 mod support;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use fluxline_daq::plots::SavedPlots;
 use fluxline_daq::record::folder::RUN_FILE;
 use fluxline_daq::record::{
     Author, Directory, MARKS_FILE, Mark, MarkError, Marks, ReadError, RunEnd, RunFolder,
@@ -237,6 +238,14 @@ impl Run {
         let state = reading.ask();
         let part = part.unwrap_or_else(|| state.visitor.coarse(zoom));
         Ok(traced::document(&state, &part))
+    }
+
+    /// Returns the plots over the whole run, those of plots.json.
+    pub fn plots(&self) -> Result<Value, NotThere> {
+        let saved = SavedPlots::read(self.folder()?.directory());
+        let saved = saved.map_err(|error| NotThere(format!("{error}.")))?;
+        let none = || NotThere("this run has no plots: its experiment has no [[plot]].".into());
+        Ok(saved.ok_or_else(none)?.shown())
     }
 
     fn tracer(&self, source: u32, field: &str) -> Arc<Reading<Tracer>> {

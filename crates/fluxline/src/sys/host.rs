@@ -40,6 +40,14 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Gives the calling thread the lowest priority of ordinary threads.
+pub(crate) fn lower_priority() -> io::Result<()> {
+    const LOWEST: i32 = 19;
+    // SAFETY: the call takes integers alone. Linux takes 0 as the calling thread, not its process.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Fills `into` with unpredictable random bytes.
 #[cfg(not(loom))]
 pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
