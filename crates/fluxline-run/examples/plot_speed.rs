@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir(&folder)?;
     let (mut without, mut with, mut filled) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
-        // Whoever is first changes from round to round.
+        // The order changes from round to round.
         for is_plotted in [round % 2 == 0, round % 2 == 1] {
             let (rate, share) = measure(&folder, if is_plotted { PLOTS } else { "" })?;
             match is_plotted {

@@ -168,14 +168,11 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let filter = filter_of(&experiment, &loaded, options.filter)?;
     let builder = builder_of(&experiment, &loaded, is_virtual)?;
     let sink = sink::open(&mut experiment, options.open_sink)?;
-    let (recorder, end) = match experiment.record.enabled {
-        true => {
-            let (node, storage) = (options.node.as_deref(), options.storage);
-            config::open_recorder(&experiment, options.folder, &loaded, node, storage)
-                .map(|(recorder, end)| (Some(recorder), Some(end)))?
-        }
-        false => (None, None),
+    let open_files = || {
+        let (node, storage) = (options.node.as_deref(), options.storage);
+        config::open_recorder(&experiment, options.folder, &loaded, node, storage)
     };
+    let (recorder, end) = experiment.record.enabled.then(open_files).transpose()?.unzip();
     let monitor = Monitor::default();
     note_warnings(&experiment, &inputs, &builder, &monitor);
     unshown.into_iter().for_each(|note| monitor.note(Some(note)));
@@ -194,13 +191,9 @@ pub fn start_with(mut experiment: Experiment, options: Options) -> Result<Acquis
     let (subscribers, sink) = (Subscribers::default(), SinkStage::new(sink));
     let (tap, drain) = plots::tap(&plots, pace_of(&experiment, is_virtual));
     let outlets = Outlets { filter, recorder, sink, subscribers: subscribers.clone(), plots: tap };
-    let folder = plan.folder.clone();
-    let threads = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, outlets, builder, graph, folder },
-        &control,
-        &stop,
-        &monitor,
-    )?;
+    let (folder, loaded) = (plan.folder.clone(), loaded.as_slice());
+    let parts = Parts { experiment: &experiment, loaded, inputs, outlets, builder, graph, folder };
+    let threads = spawn(parts, &control, &stop, &monitor)?;
     let (stop, plan) = (StopOnDrop(stop), Arc::new(plan));
     plan.log();
     let mut watcher = Watcher::new(&plan, &monitor, &control, watched);

@@ -188,6 +188,7 @@ fn from_flags(
         requirements: None,
         health: Health::default(),
         alarms: Vec::new(),
+        plots: Vec::new(),
         slow_control: None,
         link: None,
         feedback: None,

@@ -89,7 +89,7 @@ pub(super) struct OverSamples {
 /// Expressions over the values of one packet.
 #[derive(Clone, Debug)]
 pub(super) struct CompiledValues {
-    /// The names that they share; its root is no value.
+    /// The names that they share; its root is not used.
     pub names: Compiled,
     /// One for each text.
     pub bodies: Vec<Expression>,

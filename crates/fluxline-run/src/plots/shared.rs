@@ -20,7 +20,7 @@ pub struct Plots(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// There are plots; without any, a batch costs one load.
+    /// True when there are plots; without any, a batch costs one load.
     any: AtomicBool,
     state: Mutex<State>,
 }

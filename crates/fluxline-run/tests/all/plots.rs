@@ -79,14 +79,18 @@ fn every_recorded_packet_is_in_each_plot_or_counted_as_skipped() {
 
 #[test]
 fn packets_that_come_while_the_run_is_armed_are_in_no_plot() {
-    let folder = tempfile::tempdir().expect("a folder");
     let rest = format!("[record]\nenabled = false\n{PLOTS}");
     let options = Options { state: RunState::Armed, ..Options::default() };
-    let experiment = boards(folder.path(), 0, &rest);
+    let text = format!(
+        "[[source]]\nname = 'boards'\nformat = 'counter'\n[source.emulator]\nrate = 2000.0\n\
+         payload-bytes = 64\nin-flight-max = 64\n{rest}"
+    );
+    let experiment = Experiment::parse("boards", &text).expect("a valid experiment");
     let acquisition = fluxline_run::start_with(experiment, options).expect("started");
     let watcher = acquisition.watcher();
     let seen = || count(&watcher.plots().document()["plots"][0]["packets"], "seen");
-    wait_for("events while armed", || (acquisition.stats().events > 1000).then_some(()));
+    let counted = || watcher.live().ledger.source_totals().not_recorded;
+    wait_for("packets while armed", || (counted() > 1000).then_some(()));
     assert_eq!(seen(), 0);
     watcher.control().command(Command::Start, fluxline::clock::now()).expect("started");
     wait_for("packets in the plots", || (seen() > 1000).then_some(()));
