@@ -33,8 +33,9 @@ struct Found {
     /// The alarms of the run, or the reason why they cannot be read.
     alarms: Vec<RaisedAlarm>,
     alarms_fault: Option<String>,
-    /// A line for each plot over the whole run, or the reason why they cannot be read.
-    plots: Vec<String>,
+    /// The plots over the whole run, if there are some, or the reason why they cannot be read.
+    plots: Option<SavedPlots>,
+    plots_fault: Option<String>,
 }
 
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
@@ -96,7 +97,8 @@ fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
         "marks": runs::marks_document(&found.marks),
         "alarms": found.alarms.iter().map(RaisedAlarm::document).collect::<Vec<_>>(),
         "alarms_fault": found.alarms_fault,
-        "plots": found.plots,
+        "plots": found.plots.as_ref().map_or_else(Vec::new, SavedPlots::summary),
+        "plots_fault": found.plots_fault,
         "readable": {
             "batches": found.report.batches, "events": found.report.events,
             "packets": found.report.packets, "bytes": found.report.bytes,
@@ -135,10 +137,10 @@ fn read(
         Ok(changes) => found.alarms = RaisedAlarm::of(&changes),
         Err(error) => found.alarms_fault = Some(error.to_string()),
     }
-    found.plots = match SavedPlots::read(reader.folder().directory()) {
-        Ok(saved) => saved.map_or_else(Vec::new, |saved| saved.lines()),
-        Err(error) => vec![format!("cannot be read: {error}")],
-    };
+    match SavedPlots::read(reader.folder().directory()) {
+        Ok(plots) => found.plots = plots,
+        Err(error) => found.plots_fault = Some(error),
+    }
     found.integrity = Integrity::of(reader.folder(), &found.report);
     Ok(found)
 }
@@ -151,9 +153,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     print_operators(document);
     runs::print_marks(&found.marks);
     print_alarms(found);
-    for (number, line) in found.plots.iter().enumerate() {
-        say!("{:<8} {}", if number == 0 { "plots" } else { "" }, escaped_line(line));
-    }
+    print_plots(found);
     let report = &found.report;
     say!(
         "holds    {} events, {} packets, {} bytes in {} batches",
@@ -231,6 +231,17 @@ fn print_alarms(found: &Found) {
     }
     if let Some(fault) = &found.alarms_fault {
         say!("alarms   cannot be read: {}", escaped_line(fault));
+    }
+}
+
+/// Prints the plots over the whole run: entries, mean, and what is missing.
+fn print_plots(found: &Found) {
+    let lines = found.plots.as_ref().map_or_else(Vec::new, SavedPlots::lines);
+    for (number, line) in lines.iter().enumerate() {
+        say!("{:<8} {}", if number == 0 { "plots" } else { "" }, escaped_line(line));
+    }
+    if let Some(fault) = &found.plots_fault {
+        say!("plots    cannot be read: {}", escaped_line(fault));
     }
 }
 

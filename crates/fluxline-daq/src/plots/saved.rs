@@ -55,6 +55,16 @@ impl SavedPlots {
         self.document
     }
 
+    /// Returns each plot without its bins: its counts, mean and standard deviation.
+    #[must_use]
+    pub fn summary(&self) -> Vec<Value> {
+        let mut plots = self.document["plots"].as_array().cloned().unwrap_or_default();
+        for plot in plots.iter_mut().filter_map(Value::as_object_mut) {
+            plot.remove("data");
+        }
+        plots
+    }
+
     /// Returns one line for each plot: its name, kind, entries, mean and standard deviation, and
     /// what is missing.
     #[must_use]
