@@ -12,16 +12,16 @@ let done = "";       // the finished run whose plots are drawn
 const PARTS = [["underflow", "below the range"], ["overflow", "above it"], ["not_a_number", "without a number"], ["cut", "not chosen by `where`"]];
 
 /** Returns what a person must know to read a plot. */
-export function wordsOf({ kind, x, y, where, events, mean, sd, values, packets, since_ns, data, bins }) {
-  const words = [[kind, x && `of ${x}`, y && `and ${y}`, where && `where ${where}`, events && `in events with ${events}`].filter(Boolean).join(" ")];
+export function wordsOf({ kind, x, y, where, events, mean, sd, values, packets, data, bins }) {
+  const of = y ? `of ${y} ${kind === "profile" ? "by" : "against"} ${x}` : x && `of ${x}`;
+  const words = [[kind, of, where && `where ${where}`, events && `in events with ${events}`].filter(Boolean).join(" ")];
   words.push(`${count(values.entries)} entries`);
   if (mean !== null && mean !== undefined) words.push(`mean ${plain(mean)}`, `sd ${plain(sd)}`);
   for (const [key, text] of PARTS) if (values[key]) words.push(`${count(values[key])} ${text}`);
   if (packets.cut) words.push(`${count(packets.cut)} packets not chosen by \`events\``);
   const lacks = packets.skipped ? `; filled from ${Math.min(99.9, (1 - packets.skipped / packets.seen) * 100).toFixed(1)} % of the packets` : "";
-  const since = since_ns ? `; filled since ${date(since_ns)}` : "";
   const large = data ? "" : `; its ${count(bins)} bins are too many for the page, plots.json has them`;
-  return words.join(", ") + lacks + since + large;
+  return words.join(", ") + lacks + large;
 }
 
 /** Returns the words of a reference: what was scaled, and by how much. */
@@ -69,7 +69,8 @@ const label = { histogram: "entries", profile: "mean", rate: "entries/s", trace:
 function seriesOf({ kind, data }) {
   const first = { label: label[kind], colour: "--blue" };
   if (kind === "trace") return [first, { label: "least", colour: "--sky" }, { label: "greatest", colour: "--sky" }];
-  return data.reference ? [first, { label: "reference", colour: "--quiet", dash: true }] : [first];
+  const hasOld = data.reference && (kind === "histogram" || data.reference.sums);
+  return hasOld ? [first, { label: "reference", colour: "--quiet", dash: true }] : [first];
 }
 
 /** Returns the counts of an image as drawImage takes them: y grows upwards. */

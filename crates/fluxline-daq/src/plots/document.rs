@@ -32,8 +32,6 @@ pub struct Document<'a> {
 struct PlotDocument<'a> {
     #[serde(flatten)]
     plot: &'a Plot,
-    /// The time from which on it is filled; `None`: from the start of the run.
-    since_ns: Option<u64>,
     packets: PacketCounts,
     values: ValueCounts,
     /// Of the entries: of `x`, of a profile of `y`.
@@ -88,7 +86,6 @@ impl<'a> Document<'a> {
             bins += plot.plot().bins_in_all();
             PlotDocument {
                 plot: plot.plot(),
-                since_ns: plot.since.map(Moment::as_ns),
                 packets: plot.packets(),
                 values: plot.values(),
                 mean: plot.content().moments.mean(),

@@ -18,8 +18,6 @@ pub struct Filled {
     content: Content,
     /// The plot of an earlier run, to be shown beside it.
     pub reference: Option<Reference>,
-    /// The time from which on it is filled; `None`: from the start of the run.
-    pub since: Option<Moment>,
 }
 
 /// The packets of a plot, by what became of them.
@@ -165,7 +163,7 @@ impl Filled {
             now: Moment::default(),
         };
         let plot = plot.clone();
-        Ok(Filled { plot, expressions, content, reference: None, since: None })
+        Ok(Filled { plot, expressions, content, reference: None })
     }
 
     /// Returns its table in the experiment.

@@ -397,8 +397,8 @@ range = [0, 10]
     refused("[0, 10]", "[0, nan]", "write numbers from -1e140 to 1e140");
     refused("[0, 10]", "[0, 10]\nlog = true", "need a range above 0");
     refused("[0, 10]", "[1e17, 1.0000000000000002e17]", "too narrow");
-    refused("[0, 10]", "[0, 10]\nbins = 0", "write 1 to 1000000");
-    refused("[0, 10]", "[0, 10]\nbins = 1000001", "write 1 to 1000000");
+    refused("[0, 10]", "[0, 10]\nbins = 0", "write 1 to 500000");
+    refused("[0, 10]", "[0, 10]\nbins = 500001", "write 1 to 500000");
     refused("\"charge\"", "\"charg\"", "plot `a`: `x`, character 1: no packet type has `charg`");
     refused("range", "where = \"event.key ==\"\nrange", "plot `a`: `where`, character");
     refused("range", "events = \"charge > 1\"\nrange", "write an aggregate");
@@ -407,9 +407,9 @@ range = [0, 10]
     let deep = format!("\"{}adc{}\"", "(".repeat(5000), ")".repeat(5000));
     refused("\"charge\"", &deep, "plot `a`: `x`, character");
     let image = "[[plot]]\nname = \"NAME\"\nkind = \"image\"\nx = \"adc\"\ny = \"adc\"\n\
-                 range = [0, 1]\ny-range = [0, 1]\nbins = 1000\ny-bins = 600\n";
+                 range = [0, 1]\ny-range = [0, 1]\nbins = 1000\ny-bins = 300\n";
     let two = image.replace("NAME", "a") + &image.replace("NAME", "b");
-    assert!(plots(&two).expect_err("too large").contains("1200000 bins in all"));
+    assert!(plots(&two).expect_err("too large").contains("600000 bins in all"));
     assert!(plots(&format!("{good}{good}")).expect_err("twice").contains("two plots are named"));
 }
 

@@ -54,7 +54,7 @@ impl PlotKeeper {
         let state = plots.state();
         for plot in state.set.plots() {
             let seen = plot.packets().seen;
-            let is_whole = plot.since.is_some() || recorded.is_none_or(|packets| packets == seen);
+            let is_whole = recorded.is_none_or(|packets| packets == seen);
             monitor.note((!plot.closes() || !is_whole).then(|| {
                 format!(
                     "the counts of plot `{}` do not add up, by a defect of the program: {:?}, \
