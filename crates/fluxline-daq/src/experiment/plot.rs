@@ -11,7 +11,7 @@ use crate::filter::{EventExpression, FilterInput, PacketExpressions};
 /// Most plots of an experiment.
 pub const PLOTS_MAX: usize = 100;
 /// Most bins of all plots together, so that plots.json stays below 64 MiB, the most that is read
-/// back: a bin of a profile with a reference has about 90 bytes of text.
+/// back: a bin of a profile with a reference has 130 bytes of text at most.
 pub const BINS_MAX: u64 = 500_000;
 /// The greatest limit of a range: sums of squares of such values are finite.
 pub const VALUE_MAX: f64 = 1e140;

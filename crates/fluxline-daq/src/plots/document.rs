@@ -111,7 +111,8 @@ impl<'a> Data<'a> {
                 ..Data::default()
             },
             Bins::Profile { axis, cells } => {
-                Data { edges: Some(axis.edges()), ..Data::of_cells(cells) }
+                let data = Data::of_cells(cells);
+                Data { edges: Some(axis.edges()), least: None, greatest: None, ..data }
             }
             Bins::Trace(times) => Data {
                 origin_ns: times.origin_ns(),
