@@ -31,6 +31,11 @@ pub trait Outlets: Send {
     /// Drives the edges, and shows all offered records to the builders. Never waits.
     fn progress(&mut self);
 
+    /// Takes the next message of builder number `from`, on links that have a way back.
+    fn hear(&mut self, _from: u32) -> Taking {
+        Taking::Empty
+    }
+
     /// Returns true once this node itself has crashed, on a simulated link.
     fn has_crashed(&self) -> bool {
         false
@@ -67,6 +72,16 @@ pub trait Inlets: Send {
 
     /// Drives the edges. Never waits.
     fn progress(&mut self);
+
+    /// Offers a message to readout number `to`, on links that have a way back.
+    fn answer(&mut self, _to: u32, _message: &[u8]) -> Offered {
+        Offered::Gone("there is no way back".to_owned())
+    }
+
+    /// Ends the ways back; true once each readout can take all messages, or has gone.
+    fn end_answers(&mut self) -> bool {
+        true
+    }
 
     /// Returns true once this node itself has crashed, on a simulated link.
     fn has_crashed(&self) -> bool {

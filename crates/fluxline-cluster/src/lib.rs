@@ -16,12 +16,16 @@ mod absence;
 mod amended;
 mod arrivals;
 pub mod builder;
+pub mod checkpoint;
 mod edge;
 pub mod edges;
 pub mod entry;
 mod filtered;
 mod followed;
+pub mod handover;
+mod heir;
 mod held;
+mod kept;
 pub mod mailbox;
 pub mod node;
 mod packets;
@@ -30,12 +34,14 @@ mod rejected;
 pub mod rings;
 mod router;
 mod source;
+pub mod succession;
 mod turn;
 
 pub use amended::{AMENDED_MAX, AmendedSource};
 pub use edge::{Delivery, ENTRIES_MAX, Taken};
 pub use entry::RecordHead;
 pub use filtered::{ChooseEvents, Filtered, KeepAll};
+pub use heir::{Heir, MakePartition, TakenOver};
 pub use node::{NodeConfig, NodeCounts, ReadoutNode};
 pub use partition::{
     Advance, InBatches, OutputBatch, PartitionBuilder, PartitionCounts, Unresumed,

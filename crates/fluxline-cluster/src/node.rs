@@ -16,6 +16,7 @@ use fluxline_packet::{Description, Parsed, Program};
 use crate::edge::Delivery;
 use crate::entry::{Entry, RecordHead, RecordWriter};
 use crate::followed::{Followed, Step};
+use crate::kept::Kept;
 use crate::router::Router;
 
 /// Configuration of a readout node.
@@ -85,6 +86,7 @@ struct Lane {
 /// A record that the log has not taken.
 struct Waiting {
     partition: u32,
+    sequence: u64,
     bytes: Vec<u8>,
     packets: u32,
 }
@@ -99,6 +101,8 @@ pub struct ReadoutNode {
     waiting_bytes: usize,
     /// Memory of records that the log has taken, for the next ones.
     spare: Vec<Vec<u8>>,
+    /// Records that were handed over, for a successor of their builder.
+    kept: Kept,
     flushed: Moment,
     /// Number of pauses and resumptions of the run.
     changes: u32,
@@ -220,6 +224,7 @@ impl ReadoutNode {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             spare: Vec::new(),
+            kept: Kept::default(),
             flushed: Moment::default(),
             changes: 0,
             counts: NodeCounts::default(),
@@ -233,6 +238,36 @@ impl ReadoutNode {
         let limits = ReadoutLimits { sources_max, ..ReadoutLimits::default() };
         self.readout = Readout::new(rules, limits);
         self
+    }
+
+    /// Keeps records that were handed over, in at most this memory \[byte\], until
+    /// [`Self::free_kept`] frees them. Memory beyond it: one record for each partition.
+    #[must_use]
+    pub fn keeping(mut self, bytes_max: usize) -> ReadoutNode {
+        self.kept = Kept::new(bytes_max, self.to_log.lanes.len());
+        self
+    }
+
+    /// Frees the kept records of a partition before number `reached`.
+    pub fn free_kept(&mut self, partition: u32, reached: u64) {
+        let ReadoutNode { kept, spare, to_log, .. } = self;
+        kept.free(partition as usize, reached, |memory| {
+            if spare.len() < to_log.lanes.len() {
+                spare.push(memory);
+            }
+        });
+    }
+
+    /// Returns the oldest kept record of a partition from this number on, and its number.
+    #[must_use]
+    pub fn kept_from(&self, partition: u32, sequence: u64) -> Option<(u64, &[u8])> {
+        self.kept.from(partition as usize, sequence)
+    }
+
+    /// Returns the memory of kept records \[byte\].
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.kept.bytes()
     }
 
     /// Takes one datagram of input number `input` at `now`.
@@ -369,7 +404,8 @@ impl ReadoutNode {
             return;
         }
         self.waiting_bytes += bytes.len();
-        self.waiting.push_back(Waiting { partition: partition as u32, bytes, packets });
+        let partition = partition as u32;
+        self.waiting.push_back(Waiting { partition, sequence, bytes, packets });
     }
 
     /// Notes the number of pauses and resumptions of the run so far: the builders follow it.
@@ -393,9 +429,13 @@ impl ReadoutNode {
             lane.records_handed += 1;
             lane.packets_handed += u64::from(record.packets);
             self.waiting_bytes -= record.bytes.len();
-            let taken = self.waiting.pop_front();
-            if self.spare.len() < self.to_log.lanes.len() {
-                self.spare.extend(taken.map(|record| record.bytes));
+            let Some(Waiting { partition, sequence, bytes, .. }) = self.waiting.pop_front() else {
+                break;
+            };
+            if self.kept.is_on() {
+                self.kept.push(partition as usize, sequence, bytes);
+            } else if self.spare.len() < self.to_log.lanes.len() {
+                self.spare.push(bytes);
             }
         }
         Ok(())

@@ -18,6 +18,8 @@ pub struct RingNode {
     rings: Rings,
     outlets: Vec<Outlet>,
     lanes: Vec<Lane>,
+    /// The first lane with messages of builders; `None`: there is no way back.
+    first_back: Option<usize>,
     /// The time by which every peer has come; `None`: they are waited for.
     come_by: Option<Moment>,
     /// The time by which every peer has pushed a record.
@@ -35,6 +37,8 @@ struct Lane {
     /// A record has come.
     has_come: bool,
     is_gone: bool,
+    /// It has messages of a builder, which may have none.
+    is_back: bool,
 }
 
 impl RingNode {
@@ -42,7 +46,20 @@ impl RingNode {
     #[must_use]
     pub fn new(fabric: Box<dyn Fabric>) -> RingNode {
         let (outlets, lanes) = (Vec::new(), Vec::new());
-        RingNode { fabric, rings: Rings::default(), outlets, lanes, come_by: None, pushed_by: None }
+        RingNode {
+            fabric,
+            rings: Rings::default(),
+            outlets,
+            lanes,
+            first_back: None,
+            come_by: None,
+            pushed_by: None,
+        }
+    }
+
+    /// The lanes that are added from now on have the messages of builders, by their numbers.
+    pub fn begin_lanes_back(&mut self) {
+        self.first_back = Some(self.lanes.len());
     }
 
     /// Takes receivers that are not there by this time for dead: in a simulated world nobody starts
@@ -80,6 +97,7 @@ impl RingNode {
             ring: self.rings.add_receiver(ring),
             has_come: false,
             is_gone: false,
+            is_back: self.first_back.is_some(),
         });
         Ok(())
     }
@@ -158,6 +176,11 @@ impl Outlets for RingNode {
         self.drive();
     }
 
+    fn hear(&mut self, from: u32) -> Taking {
+        let lane = self.first_back.map(|first| first + from as usize);
+        lane.map_or(Taking::Empty, |lane| Inlets::take(self, lane))
+    }
+
     fn has_crashed(&self) -> bool {
         RingNode::has_crashed(self)
     }
@@ -192,7 +215,7 @@ impl Outlets for RingNode {
 impl Inlets for RingNode {
     fn take(&mut self, from: usize) -> Taking {
         let is_late = self.pushed_by.is_some_and(|time| self.fabric.now() >= time);
-        let Lane { ring, has_come, is_gone } = &mut self.lanes[from];
+        let Lane { ring, has_come, is_gone, is_back } = &mut self.lanes[from];
         if *is_gone {
             return Taking::Gone;
         }
@@ -202,7 +225,9 @@ impl Inlets for RingNode {
                 *has_come = true;
                 Taking::Record(record.to_vec().into())
             }
-            Ok(None) if !self.fabric.has_crashed() && (*has_come || !is_late) => Taking::Empty,
+            Ok(None) if !self.fabric.has_crashed() && (*has_come || *is_back || !is_late) => {
+                Taking::Empty
+            }
             Ok(None) | Err(NextError::Gone | NextError::Broken(_)) => {
                 *is_gone = true;
                 Taking::Gone
@@ -212,6 +237,14 @@ impl Inlets for RingNode {
 
     fn progress(&mut self) {
         self.drive();
+    }
+
+    fn answer(&mut self, to: u32, message: &[u8]) -> Offered {
+        Outlets::offer(self, to, message)
+    }
+
+    fn end_answers(&mut self) -> bool {
+        Outlets::finish(self)
     }
 
     fn has_crashed(&self) -> bool {

@@ -240,6 +240,9 @@ fluxline_core::counters! {
              says which of them it recorded"
             => "Give `fluxline gather` the folder of that builder, too: it counts them.";
         came_in [Sum "packet"] "Packets taken from readouts in other processes" => "";
+        inherited [Sum "packet"]
+            "Packets that a builder had recorded before it was replaced; they are in its folder"
+            => "Give `fluxline gather` the folder of that builder, too.";
     }
 }
 

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use crate::control::Control;
 use crate::monitor::{LiveParts, Monitor, Stats};
 use crate::periods::{Counts, Periods};
-use crate::record::{RecordQueue, Wanted};
+use crate::record::{Mark, RecordQueue, Wanted};
 use crate::sample::{Delays, Sampler};
 
 /// The way to the recorder.
@@ -87,6 +87,11 @@ impl Output {
             let wanted = if self.periods.records() { Wanted::Recorded } else { Wanted::Counted };
             self.spare = self.queue.exchange(batch, wanted);
         }
+    }
+
+    /// Puts a mark behind the events so far.
+    pub fn mark(&self, mark: Mark) {
+        self.queue.mark(mark);
     }
 
     /// Begins a period of the run's present state, at these counts.

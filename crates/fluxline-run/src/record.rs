@@ -8,7 +8,7 @@
 //! as failed.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use fluxline::{clock, pin};
@@ -36,6 +36,25 @@ enum Work {
     Source(SourceLine, u16),
     /// A batch of events that closed.
     Batch(EventBatch, Wanted),
+    /// Somebody waits until the batches before are safe.
+    Mark(Mark),
+}
+
+/// A place between batches: its owner is told when everything before is recorded.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    /// No batch follows soon: the disk is forced for it.
+    pub is_last: bool,
+    pub to: Sender<Settled>,
+}
+
+/// The end of a [`Mark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// Batches in the files before the mark.
+    pub batches: u64,
+    /// They are as safe as the experiment asks for; false: the recorder has stopped.
+    pub is_safe: bool,
 }
 
 /// The purpose of a batch.
@@ -150,7 +169,8 @@ pub(crate) fn start(
         }
         let _ended = EndSubscriptions(outlets.subscribers.clone());
         let rejected = RejectedEvents::default();
-        let mut stage = RecordStage { outlets, rejected, bounds, monitor };
+        let marks = VecDeque::new();
+        let mut stage = RecordStage { outlets, rejected, bounds, monitor, marks };
         stage.outlets.sink.begin(&stage.monitor);
         for work in incoming {
             if let Some(batch) = stage.step(work, clock::now()) {
@@ -195,6 +215,11 @@ impl RecordQueue {
         self.spare.push(empty);
     }
 
+    /// Puts a mark behind the batches so far.
+    pub fn mark(&self, mark: Mark) {
+        let _ = self.work.send(Work::Mark(mark));
+    }
+
     /// Names a source of input `input` before the first batch that has packets of it.
     pub fn source(&self, line: SourceLine, input: u16) {
         let _ = self.work.send(Work::Source(line, input));
@@ -207,6 +232,8 @@ struct RecordStage {
     rejected: RejectedEvents,
     bounds: BatchBounds,
     monitor: Monitor,
+    /// Marks that wait, with the batches before them.
+    marks: VecDeque<(Mark, u64)>,
 }
 
 impl RecordStage {
@@ -217,7 +244,34 @@ impl RecordStage {
                 self.add_source(&line, input);
                 None
             }
-            Work::Batch(batch, wanted) => Some(self.take(batch, wanted, now)),
+            Work::Batch(batch, wanted) => {
+                let empty = self.take(batch, wanted, now);
+                self.settle();
+                Some(empty)
+            }
+            Work::Mark(mark) => {
+                self.marks.push_back((mark, self.batches_written()));
+                self.settle();
+                None
+            }
+        }
+    }
+
+    /// Answers the marks before which everything is safe.
+    fn settle(&mut self) {
+        while let Some((mark, batches)) = self.marks.front() {
+            let recorder = self.outlets.recorder.as_mut();
+            if let (true, Some(recorder)) = (mark.is_last, recorder) {
+                self.monitor.note(recorder.force().err());
+            }
+            let recorder = self.outlets.recorder.as_ref();
+            let has_stopped = recorder.is_some_and(|of| *of.state() != RecorderState::Recording);
+            let is_safe = recorder.is_none_or(|of| of.safe_batches() >= *batches) && !has_stopped;
+            if !is_safe && !has_stopped {
+                return;
+            }
+            let _ = mark.to.send(Settled { batches: *batches, is_safe }); // its owner may have gone
+            self.marks.pop_front();
         }
     }
 

@@ -39,6 +39,9 @@ pub struct Readouts {
     pub record_ms: f64,
     /// Memory of a readout for records that a builder has not taken \[byte\].
     pub memory_bytes: u64,
+    /// Memory of a readout for records of which a builder has not saved what it made of them: the
+    /// successor of a builder that dies gets them \[byte\]; 0: nothing is kept.
+    pub keep_bytes: u64,
     /// Virtual time that a packet takes a readout, on a simulated link \[ns\].
     pub packet_ns: u64,
 }
@@ -50,6 +53,7 @@ impl Default for Readouts {
             sources: Vec::new(),
             record_ms: 5.0,
             memory_bytes: 64 << 20,
+            keep_bytes: 0,
             packet_ns: 0,
         }
     }
@@ -163,6 +167,11 @@ impl Experiment {
                 "readout.memory-bytes",
                 format!("[nodes.readout] memory-bytes = {memory_bytes}; write 1048576 or more."),
             );
+        }
+        if nodes.readout.keep_bytes > 0 && (self.feedback.is_some() || self.filter.keep.is_some()) {
+            let text = "[nodes.readout] keep-bytes: a builder goes on for another one in runs \
+                        without a loop and without [filter] keep; leave one of them out.";
+            return wrong("readout.keep-bytes", text.to_owned());
         }
         let there = self.sources.len();
         if sources.is_empty() && *count as usize > there {

@@ -70,6 +70,7 @@ pub const LAWS: &[Law] = &[
         left: &["input.datagrams", "input.socket_dropped", "edge.came_in"],
         right: &[
             "source.recorded",
+            "edge.inherited",
             "edge.handed_on",
             "edge.in_doubt",
             "source.not_recorded",
@@ -155,6 +156,7 @@ pub const LAWS: &[Law] = &[
         left: &["source.in_complete", "source.in_incomplete", "source.in_late"],
         right: &[
             "source.recorded",
+            "edge.inherited",
             "source.write_failed",
             "source.not_recorded",
             "source.filtered",

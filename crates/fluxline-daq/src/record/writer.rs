@@ -235,6 +235,8 @@ pub struct Recorder<S = Disk> {
     next_file: u32,
     next_batch: u64,
     forced: Option<Moment>,
+    /// Number of the first batches that were forced to the disk.
+    safe_batches: u64,
     columns: Columns,
     messages: MessageEncoder,
     storage: S,
@@ -280,6 +282,7 @@ impl<S: Storage> Recorder<S> {
             next_file: 0,
             next_batch: 0,
             forced: None,
+            safe_batches: 0,
             columns: Columns::default(),
             messages: MessageEncoder::default(),
             storage,
@@ -360,6 +363,16 @@ impl<S: Storage> Recorder<S> {
     #[must_use]
     pub fn folder(&self) -> &RunFolder {
         &self.folder
+    }
+
+    /// Returns the number of batches that are as safe as [`RecorderConfig::sync`] asks for: on the
+    /// disk, or with the operating system.
+    #[must_use]
+    pub fn safe_batches(&self) -> u64 {
+        match self.config.sync {
+            SyncPolicy::None => self.counts.batches,
+            _ => self.safe_batches,
+        }
     }
 
     fn check_state(&self) -> Result<(), WriteFault> {
@@ -470,6 +483,7 @@ impl<S: Storage> Recorder<S> {
         match if planted!(11) { Ok(()) } else { self.storage.sync() } {
             Ok(()) => {
                 file.forced_bytes = file.bytes;
+                self.safe_batches = self.counts.batches;
                 Ok(())
             }
             Err(error) => {

@@ -20,7 +20,6 @@ pub mod filtered;
 #[cfg(feature = "client")]
 pub mod kafka;
 pub mod log;
-mod refused;
 pub mod rounds;
 pub mod sink;
 mod sink_sums;

@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::record::BatchDigest;
 
-use super::checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, SinceCheckpoint};
+use super::checkpoint::{
+    CHECKPOINT_BYTES_MAX, Checkpoint, CheckpointPolicy, Refused, SinceCheckpoint,
+};
 use super::commit_group::CommitGroup;
 use super::filtered::EventFilter;
 use super::log::{Claim, Commit, EventRecord, Log, LogError, Ready};
-use super::refused::Refused;
 use super::sink_sums::SinkSums;
 use crate::changed::PartitionsChanged;
 use fluxline_cluster::entry::{RecordHead, RecordWriter};

@@ -1,22 +1,28 @@
 //! The collector: batches of all builders in, one stream to the recorder out.
 
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
-use fluxline_cluster::builder::{BuilderNode, Progress};
+use fluxline_cluster::builder::{BuilderNode, Progress, Put};
 use fluxline_cluster::edges::Inlets;
-use fluxline_cluster::{BuiltSource, OutputBatch, PartitionBuilder};
+use fluxline_cluster::{BuiltSource, OutputBatch, PartitionBuilder, TakenOver};
 use fluxline_core::{Moment, Span, planted};
 use fluxline_daq::event::EventBatch;
 
+use super::holds::Holds;
 use super::link::EPOCH;
 use super::loop_side::LoopSide;
 use super::parts::{Board, BuilderPart, Numbers, Sum};
+use super::saving::Saving;
 use crate::built::taken_of;
 use crate::monitor::{Monitor, Stats};
 use crate::output::Output;
 use crate::periods::Counts;
+use crate::record::Mark;
 use crate::stop::Stop;
 
 /// Time between two publications of counters.
@@ -25,10 +31,39 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 pub(crate) const BATCHES: usize = 4;
 /// The longest sleep of a builder without records.
 const REST: Span = Span::from_ms(1);
+/// Rests for readouts that have not taken the last message.
+const RESTS_MAX: u32 = 1_000;
 
-/// The closed events of one builder.
+/// The name of the file in which a builder says whom it replaced.
+pub(crate) const SUCCESSION_FILE: &str = "succession.json";
+
+/// A message of a node to the collector.
+pub(crate) enum FromNode {
+    Built(Built),
+    /// The batches of this process so far wait to be recorded.
+    Mark(Mark),
+    /// In a simulated world: the batches of a builder so far are in the state with this number.
+    Saving {
+        builder: usize,
+        number: u64,
+    },
+    /// In a simulated world: a readout has this state of a builder.
+    Saved {
+        builder: usize,
+        readout: usize,
+        number: u64,
+    },
+    /// In a simulated world: a builder was replaced from this state on.
+    Replaced {
+        builder: usize,
+        number: u64,
+    },
+}
+
+/// The closed events of one partition.
 pub(crate) struct Built {
     builder: usize,
+    partition: u32,
     /// Its sources that are new since its last batch.
     sources: Vec<BuiltSource>,
     events: EventBatch,
@@ -38,7 +73,7 @@ pub(crate) struct Built {
 pub(crate) struct BuilderThread<I> {
     pub number: usize,
     pub node: BuilderNode<I>,
-    pub to: SyncSender<Built>,
+    pub to: SyncSender<FromNode>,
     pub board: Board,
     pub monitor: Monitor,
     /// Dead readouts that were reported.
@@ -48,6 +83,12 @@ pub(crate) struct BuilderThread<I> {
     pub clock: Clock,
     /// The feedback loop; `None`: there is none.
     pub side: Option<LoopSide<I>>,
+    /// For each partition: its sources that the collector knows.
+    pub known: BTreeMap<u32, usize>,
+    /// The saves for a successor; `None`: readouts keep nothing.
+    pub saving: Option<Saving>,
+    /// The folder of a process with this node alone.
+    pub folder: Option<PathBuf>,
 }
 
 /// The clock by which a builder ends events.
@@ -64,19 +105,9 @@ pub(crate) enum Clock {
 impl<I: Inlets> BuilderThread<I> {
     /// Builds until all readouts have ended.
     pub fn run(mut self) {
-        let (mut known, mut published, mut worked) = (0, Moment::default(), 0);
+        let (mut published, mut worked) = (Moment::default(), 0);
         self.publish(false);
         loop {
-            let (builder, to, side) = (self.number, &self.to, &mut self.side);
-            let mut put = |partition: &PartitionBuilder, batch: OutputBatch| {
-                let sources = partition.sources()[known..].to_vec();
-                known = partition.sources().len();
-                if let Some(side) = side {
-                    side.look(partition, &batch.events, true);
-                }
-                // The collector lives as long as any builder.
-                let _ = to.send(Built { builder, sources, events: batch.events });
-            };
             let time = match self.clock {
                 Clock::Host => Some(clock::now()),
                 Clock::Packets => None,
@@ -84,12 +115,17 @@ impl<I: Inlets> BuilderThread<I> {
                     Some(EPOCH + self.node.inlets().link_time().since(Moment::default()))
                 }
             };
-            time.into_iter().for_each(|time| self.node.partition_mut().end_events_at(time));
-            let progress = self.node.step(&mut put);
+            for (_, partition) in self.node.partitions_mut() {
+                time.into_iter().for_each(|time| partition.end_events_at(time));
+            }
+            let progress = self.with_put(BuilderNode::step);
+            if let Some(taken) = self.node.take_over() {
+                self.take_over(&taken);
+            }
             match progress {
                 // What has come is built.
                 Progress::Idle if self.stop.as_ref().is_some_and(Stop::is_over) => {
-                    let left = self.node.stop(&mut put);
+                    let left = self.with_put(BuilderNode::stop);
                     for readout in left {
                         self.monitor.fault(format_args!(
                             "this builder was stopped before readout-{readout} had ended: packets \
@@ -102,6 +138,7 @@ impl<I: Inlets> BuilderThread<I> {
                 Progress::Worked | Progress::Over => worked = self.spend(worked),
             }
             let more_after = self.go_on();
+            self.save();
             if progress == Progress::Idle {
                 self.node.rest(more_after.unwrap_or(REST).min(REST));
             }
@@ -120,7 +157,9 @@ impl<I: Inlets> BuilderThread<I> {
             side.finish(self.node.inlets());
         }
         self.say();
-        if self.node.inlets().has_crashed() {
+        if self.saving.is_some() {
+            self.end_answers();
+        } else if self.node.inlets().has_crashed() {
             self.monitor.fault(format_args!(
                 "builder-{} crashed: its open events ended there, and those of its keys are not \
                  built from then on",
@@ -128,6 +167,74 @@ impl<I: Inlets> BuilderThread<I> {
             ));
         }
         self.publish(true);
+    }
+
+    /// Works with the node, and gives its batches to the collector.
+    fn with_put<R>(&mut self, work: impl FnOnce(&mut BuilderNode<I>, &mut Put<'_>) -> R) -> R {
+        let BuilderThread { node, number, to, side, known, .. } = self;
+        let mut put = |partition: u32, of: &PartitionBuilder, batch: OutputBatch| {
+            let known = known.entry(partition).or_default();
+            let sources = of.sources()[*known..].to_vec();
+            *known = of.sources().len();
+            if let Some(side) = side {
+                side.look(of, &batch.events, true);
+            }
+            let (builder, events) = (*number, batch.events);
+            // The collector lives as long as any builder.
+            let _ = to.send(FromNode::Built(Built { builder, partition, sources, events }));
+        };
+        work(node, &mut put)
+    }
+
+    /// Goes on for a builder that has gone, unless that cannot be written down.
+    fn take_over(&mut self, taken: &TakenOver) {
+        if let Err(error) = self.write_down(taken) {
+            return self.monitor.fault(format_args!(
+                "builder-{} cannot take over from builder-{}: {SUCCESSION_FILE}: {error}",
+                self.number, taken.builder
+            ));
+        }
+        self.monitor.note(Some(format!(
+            "builder-{} goes on with the keys of builder-{}, from what that one had saved last",
+            self.number, taken.builder
+        )));
+        let (builder, number) = (taken.builder as usize, taken.number);
+        if self.folder.is_none() {
+            let _ = self.to.send(FromNode::Replaced { builder, number });
+        }
+        self.board.replace(self.number, taken, self.folder.is_some());
+        self.with_put(BuilderNode::go_on);
+        self.publish(false);
+    }
+
+    /// Writes down in the node's own folder whom it replaces, before a batch says it.
+    fn write_down(&self, taken: &TakenOver) -> std::io::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let text = serde_json::json!({
+            "builder": format!("builder-{}", taken.builder), "batches": taken.batches,
+            "partitions": taken.partitions, "packets": taken.packets,
+        });
+        let mut file = std::fs::File::create(folder.join(SUCCESSION_FILE))?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        std::fs::File::open(folder)?.sync_all()
+    }
+
+    /// Saves what is due for a successor.
+    fn save(&mut self) {
+        if let Some(saving) = &mut self.saving {
+            saving.go_on(&mut self.node, &self.to);
+        }
+    }
+
+    /// Ends the ways back to the readouts.
+    fn end_answers(&mut self) {
+        let mut rests = 0;
+        while !self.node.inlets().end_answers() && rests < RESTS_MAX {
+            self.node.rest(REST);
+            self.node.inlets().progress();
+            rests += 1;
+        }
     }
 
     /// Shows the events that closed to the feedback loop; returns the time until it has more to
@@ -141,7 +248,7 @@ impl<I: Inlets> BuilderThread<I> {
 
     /// Lets the virtual time of the packets behind the first `worked` pass; returns their number.
     fn spend(&mut self, worked: u64) -> u64 {
-        let packets = self.node.partition().counts().taken;
+        let packets = self.node.partitions().map(|(_, of)| of.counts().taken).sum();
         if let Clock::Virtual { packet } = self.clock
             && packet > Span::ZERO
             && packets > worked
@@ -162,17 +269,22 @@ impl<I: Inlets> BuilderThread<I> {
             ));
         }
         self.named_dead = self.node.dead().len();
-        let reports = self.node.partition_mut().take_reports();
-        if self.number == 0 {
-            reports.into_iter().for_each(|said| self.monitor.note(Some(said)));
+        for (number, partition) in self.node.partitions_mut() {
+            let reports = partition.take_reports();
+            if number == 0 {
+                reports.into_iter().for_each(|said| self.monitor.note(Some(said)));
+            }
         }
     }
 
     fn publish(&mut self, is_last: bool) {
         let link_time = self.node.inlets().link_time();
-        let part = BuilderPart::of(self.node.partition(), self.node.dead(), is_last);
-        let part = BuilderPart { link_time, ..part };
-        self.board.set_builder(self.number, part);
+        let dead = self.node.dead().to_vec();
+        for (number, partition) in self.node.partitions() {
+            let part = BuilderPart::of(partition, &dead, is_last);
+            let part = BuilderPart { link_time, ..part };
+            self.board.set_builder(number as usize, self.number, part);
+        }
         if let Some(side) = &self.side {
             self.board.set_decider(self.number, side.part());
         }
@@ -183,8 +295,10 @@ impl<I: Inlets> BuilderThread<I> {
 pub(crate) struct Collector {
     output: Output,
     numbers: Numbers,
-    /// For each builder: the run's numbers of its sources.
-    sources: Vec<Vec<u32>>,
+    /// For each builder and partition: the run's numbers of its sources.
+    sources: HashMap<(usize, u32), Vec<u32>>,
+    /// Batches that may still be void, in a simulated world.
+    holds: Option<Holds>,
     board: Board,
     monitor: Monitor,
     inputs: usize,
@@ -192,31 +306,66 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub fn new(output: Output, board: Board, monitor: Monitor, inputs: usize) -> Collector {
-        let sources = vec![Vec::new(); board.builders()];
-        Collector { output, numbers: Numbers::default(), sources, board, monitor, inputs }
+        let (numbers, sources) = (Numbers::default(), HashMap::new());
+        Collector { output, numbers, sources, holds: None, board, monitor, inputs }
+    }
+
+    /// Holds batches that may still be void.
+    #[must_use]
+    pub fn holding(self, holds: Option<Holds>) -> Collector {
+        Collector { holds, ..self }
     }
 
     /// Collects until every builder has ended.
-    pub fn run(&mut self, from: &Receiver<Built>) {
+    pub fn run(&mut self, from: &Receiver<FromNode>) {
         let mut published = Instant::now();
         loop {
             match from.recv_timeout(PUBLISH_EVERY) {
-                Ok(built) => self.take(built),
+                Ok(message) => self.hear(message),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
             }
             if published.elapsed() >= PUBLISH_EVERY {
                 published = Instant::now();
                 self.publish(false);
             }
         }
+        let left = self.holds.as_mut().map(Holds::end).unwrap_or_default();
+        left.into_iter().for_each(|built| self.take(built));
+    }
+
+    fn hear(&mut self, message: FromNode) {
+        let Some(holds) = &mut self.holds else {
+            return match message {
+                FromNode::Built(built) => self.take(built),
+                FromNode::Mark(mark) => self.output.mark(mark),
+                FromNode::Saving { .. } | FromNode::Saved { .. } | FromNode::Replaced { .. } => {}
+            };
+        };
+        let certain = match message {
+            FromNode::Built(built) => {
+                holds.put(built.builder, built);
+                Vec::new()
+            }
+            FromNode::Saving { builder, number } => {
+                holds.mark(builder, number);
+                Vec::new()
+            }
+            FromNode::Saved { builder, readout, number } => holds.know(builder, readout, number),
+            FromNode::Replaced { builder, number } => holds.replace(builder, number),
+            FromNode::Mark(mark) => {
+                self.output.mark(mark);
+                Vec::new()
+            }
+        };
+        certain.into_iter().for_each(|built| self.take(built));
     }
 
     fn take(&mut self, built: Built) {
-        let Built { builder, sources, mut events } = built;
+        let Built { builder, partition, sources, mut events } = built;
         let Collector { output, numbers, .. } = self;
         let mut name = |source| output.name(source);
-        let own = &mut self.sources[builder];
+        let own = self.sources.entry((builder, partition)).or_default();
         own.extend(sources.iter().map(|of| numbers.of(of.input, &of.label, &mut name)));
         events.packets.iter_mut().for_each(|row| row.source = own[row.source as usize]);
         if planted!(8) && builder == 1 {

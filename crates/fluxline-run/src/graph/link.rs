@@ -18,6 +18,11 @@ pub(crate) const EPOCH: Moment = Moment::from_ns(946_684_800_000_000_000);
 /// Bytes of a record above which a readout closes it.
 pub(crate) const RECORD_BYTES: usize = 64 << 10;
 
+/// Bytes of a slot of the rings for the messages of builders: four hold some pieces of a state.
+const BACK_SLOT_BYTES: u32 = (256 << 10) - 64;
+/// Memory of the ring for the messages of one builder \[byte\].
+pub(crate) const BACK_RING_BYTES: u64 = 1 << 20;
+
 /// A link between nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
@@ -91,6 +96,8 @@ pub(crate) struct Places {
     pub world: u32,
     /// Addresses of nodes on Ethernet that have one of their own.
     pub addresses: BTreeMap<String, SocketAddr>,
+    /// Builders save their state for a successor, over a way back to the readouts.
+    pub has_way_back: bool,
 }
 
 impl Places {
@@ -232,7 +239,24 @@ impl Places {
         for from in 0..self.readouts {
             self.add_lane(&mut node, &Places::readout(from))?;
         }
+        if self.has_way_back {
+            for to in 0..self.readouts {
+                self.add_outlet(&mut node, &Places::builder(number), &Places::readout(to))?;
+            }
+        }
         Ok(node)
+    }
+
+    /// Adds the rings for the messages of builders; no other lane follows.
+    pub fn add_lanes_back(&self, node: &mut RingNode) -> Result<(), Error> {
+        if !self.has_way_back {
+            return Ok(());
+        }
+        node.begin_lanes_back();
+        for from in (0..self.builders).map(Places::builder) {
+            add_ring(node, &from, &RingPlan::new(ring_name(&from), self.key, 4, BACK_SLOT_BYTES))?;
+        }
+        Ok(())
     }
 
     /// Opens a readout, which begins to connect to the builders.
@@ -320,6 +344,7 @@ mod tests {
             ring_bytes: 1 << 20,
             world: 0,
             addresses: BTreeMap::new(),
+            has_way_back: false,
         };
         // builder-0, builder-1, builder-10, builder-2, ...
         let said = places.with_numbers("fault=host:builder-2@1ms,power:sensor-1@2ms,host:3@4ms");
@@ -340,6 +365,7 @@ mod tests {
             ring_bytes: 1 << 20,
             world: 0,
             addresses: BTreeMap::new(),
+            has_way_back: false,
         };
         let nodes = ["readout-0", "readout-1", "builder-0", "builder-1", "builder-2"];
         let nodes = nodes.into_iter().chain(["actuator-0", "decider-0", "decider-2"]);

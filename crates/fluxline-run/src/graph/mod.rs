@@ -7,20 +7,24 @@
 //! ```
 //!
 //! `link.rs` reads the link and names the nodes, `taker.rs` is a readout, `collector.rs` a builder
-//! and the collector, `parts.rs` their counts; `world.rs` runs all of them in virtual time, with
+//! and the collector, `parts.rs` their counts; `saving.rs` and `holds.rs` are for builders that
+//! die; `world.rs` runs all of them in virtual time, with
 //! the sensors of `sensor.rs`. `loop_side.rs` and
 //! `actuators.rs` join the feedback loop to them. The pieces that build events are those of
 //! `fluxline-cluster`.
 
 mod actuators;
 mod collector;
+mod holds;
 mod link;
 mod loop_side;
 mod parts;
+mod saving;
 mod sensor;
 mod taker;
 pub(crate) mod world;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,11 +33,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use fluxline_cluster::builder::BuilderNode;
+use fluxline_cluster::checkpoint::Checkpoint;
 use fluxline_cluster::edges::{Inlets, Outlets};
+use fluxline_cluster::handover::Handover;
 use fluxline_cluster::mailbox::mailboxes;
 use fluxline_cluster::node::RECORD_EXCESS_MAX;
 use fluxline_cluster::rings::RingNode;
-use fluxline_cluster::{NodeConfig, PartitionBuilder, ReadoutNode};
+use fluxline_cluster::{Heir, MakePartition, NodeConfig, PartitionBuilder, ReadoutNode};
 use fluxline_core::Span;
 use fluxline_core::fabric::Key;
 use fluxline_daq::builder::BuilderConfig;
@@ -53,10 +59,12 @@ use crate::record::RecordQueue;
 use crate::ring::InputRing;
 use crate::stop::Stop;
 
-use collector::{BATCHES, BuilderThread, Clock, Collector};
-use link::{EPOCH, Link, Places, RECORD_BYTES};
+use collector::{BATCHES, BuilderThread, Clock, Collector, FromNode};
+use holds::Holds;
+use link::{BACK_RING_BYTES, EPOCH, Link, Places, RECORD_BYTES};
 use loop_side::LoopSide;
 use parts::Board;
+use saving::{Saving, Sizes};
 use taker::GraphTaker;
 
 /// The number of a run in the records of its edges, which no other run shares.
@@ -180,8 +188,20 @@ impl Graph {
     /// Returns its edges and builders, for the bounds of memory.
     pub fn edges(&self) -> Edges {
         let (readouts, builders) = (self.readouts() as u64, self.builders() as u64);
-        let each = builders * self.of_file.ring_bytes + self.nodes.readout.memory_bytes;
+        let kept = if self.keeps() {
+            self.nodes.readout.keep_bytes + builders * BACK_RING_BYTES
+        } else {
+            0
+        };
+        let each = builders * self.of_file.ring_bytes + self.nodes.readout.memory_bytes + kept;
         Edges { bytes: readouts * each, builders }
+    }
+
+    /// Returns true when readouts keep records for the successor of a builder that dies. Nodes of
+    /// one process die together.
+    fn keeps(&self) -> bool {
+        let can_die = self.is_virtual() || self.own.is_some();
+        self.nodes.readout.keep_bytes > 0 && self.builders() > 1 && can_die
     }
 
     /// Makes the board of its nodes.
@@ -202,6 +222,7 @@ impl Graph {
             ring_bytes: self.of_file.ring_bytes,
             world: WORLDS.fetch_add(1, Ordering::Relaxed),
             addresses: self.of_file.addresses.clone(),
+            has_way_back: self.keeps(),
         }
     }
 }
@@ -256,11 +277,17 @@ struct Shared<'a> {
     monitor: Monitor,
     stop: Stop,
     left_behind: LeftBehind,
+    /// The run folder of a process with one node; `None`: there is none, or all nodes share it.
+    folder: Option<PathBuf>,
 }
 
 impl Shared<'_> {
     /// Returns the maker of a readout, which takes its edges.
-    fn taker<O: Outlets>(&self, number: usize) -> impl FnOnce(O) -> GraphTaker<O> + use<O> {
+    fn taker<O: Outlets>(
+        &self,
+        number: usize,
+        to: &SyncSender<FromNode>,
+    ) -> impl FnOnce(O) -> GraphTaker<O> + use<O> {
         let Nodes { readout, .. } = &self.graph.nodes;
         let config = NodeConfig {
             run: RUN,
@@ -277,12 +304,18 @@ impl Shared<'_> {
             pairs.map(|(source, of)| (source.name.clone(), of.description.clone())).collect();
         let descriptions = inputs.iter().map(|input| input.1.clone()).collect();
         let node = ReadoutNode::new(config, inputs, self.graph.builders() as u32)
-            .with_sources_max(self.experiment.sources_max as usize);
+            .with_sources_max(self.experiment.sources_max as usize)
+            .keeping(if self.graph.keeps() { readout.keep_bytes as usize } else { 0 });
+        let handover = self.graph.keeps().then(|| Handover::new(self.graph.builders()));
+        let to = to.clone();
+        let to = handover.as_ref().filter(|_| self.graph.is_virtual()).map(|_| to);
         let reads_files = self.graph.reads_files(self.experiment);
         let (board, monitor) = (self.board.clone(), self.monitor.clone());
         move |outlets| {
             let number = number as u16;
-            GraphTaker::new(number, node, outlets, descriptions, reads_files, board, monitor)
+            let taker =
+                GraphTaker::new(number, node, outlets, descriptions, reads_files, board, monitor);
+            taker.keeping(handover, to)
         }
     }
 
@@ -290,17 +323,14 @@ impl Shared<'_> {
     fn builder<I: Inlets>(
         &self,
         number: usize,
-        to: SyncSender<collector::Built>,
+        to: SyncSender<FromNode>,
     ) -> impl FnOnce(I, Option<LoopSide<I>>) -> BuilderThread<I> + use<I> {
-        let (nodes, config) = (self.graph.readouts(), self.builder.clone());
-        let mut partition = PartitionBuilder::new(RUN, nodes, config);
         let reads_files = self.graph.reads_files(self.experiment);
-        let on_demand = if reads_files { self.sources() } else { Vec::new() };
-        for (readout, sources) in on_demand.iter().enumerate() {
-            for source in sources {
-                partition.read_on_demand(readout as u16, *source as u16);
-            }
-        }
+        let make = self.make_partition();
+        let keeps = self.graph.keeps();
+        let (readouts, builders) = (self.graph.readouts(), self.graph.builders());
+        let keep_bytes = self.graph.nodes.readout.keep_bytes;
+        let folder = self.folder.clone();
         let (board, monitor) = (self.board.clone(), self.monitor.clone());
         let stop = matches!(self.graph.own, Some(Own::Builder(_))).then(|| self.stop.clone());
         let is_virtual = self.graph.is_virtual();
@@ -311,9 +341,51 @@ impl Shared<'_> {
             (false, false) => Clock::Host,
         };
         move |inlets, side| {
-            let node = BuilderNode::new(inlets, partition);
-            BuilderThread { number, node, to, board, monitor, named_dead: 0, stop, clock, side }
+            let partition = make(number as u32, None);
+            let partition = partition.unwrap_or_else(|_| unreachable!("nothing is read"));
+            let mut node = BuilderNode::new(inlets, partition).numbered(number as u32);
+            let mut saving = None;
+            if keeps {
+                let before = (number + builders - 1) % builders;
+                node = node.with_heir(Heir::new(before as u32, readouts, make));
+                let sizes = Sizes { readouts, builders, keep_bytes };
+                saving = Some(Saving::new(number, sizes, is_virtual));
+            }
+            let (named_dead, known) = (0, BTreeMap::new());
+            BuilderThread {
+                number,
+                node,
+                to,
+                board,
+                monitor,
+                named_dead,
+                stop,
+                clock,
+                side,
+                known,
+                saving,
+                folder,
+            }
         }
+    }
+
+    /// Returns the maker of partitions, from a saved state or at the beginning.
+    fn make_partition(&self) -> MakePartition {
+        let (nodes, config) = (self.graph.readouts(), self.builder.clone());
+        let reads_files = self.graph.reads_files(self.experiment);
+        let on_demand = if reads_files { self.sources() } else { Vec::new() };
+        Box::new(move |_, state| {
+            if let Some(state) = state {
+                return Checkpoint::restore(RUN, nodes, &config, state);
+            }
+            let mut partition = PartitionBuilder::new(RUN, nodes, config.clone());
+            for (readout, sources) in on_demand.iter().enumerate() {
+                for source in sources {
+                    partition.read_on_demand(readout as u16, *source as u16);
+                }
+            }
+            Ok(partition)
+        })
     }
 
     /// Returns the sources of each readout.
@@ -347,6 +419,7 @@ impl Between<'_> {
             monitor: self.monitor.clone(),
             stop: self.stop.clone(),
             left_behind: LeftBehind::default(),
+            folder: self.folder.clone().filter(|_| graph.own.is_some()),
         }
     }
 
@@ -357,7 +430,11 @@ impl Between<'_> {
         if !graph.reads_files(self.experiment) {
             output.measure_delays();
         }
-        Collector::new(output, board, self.monitor.clone(), self.experiment.sources.len())
+        let holds = graph.keeps() && graph.is_virtual();
+        let holds = holds.then(|| Holds::new(graph.builders(), graph.readouts()));
+        let collector =
+            Collector::new(output, board, self.monitor.clone(), self.experiment.sources.len());
+        collector.holding(holds)
     }
 }
 
@@ -384,7 +461,7 @@ pub(crate) fn start(
             threads.push(std::thread::spawn(move || builder.run()));
         }
         for ((number, rings), outlets) in rings.into_iter().enumerate().zip(outlets) {
-            threads.push(start_readout(&shared, &between, number, rings, outlets));
+            threads.push(start_readout(&shared, &between, number, rings, outlets, &to));
         }
         let folder = between.folder.as_deref();
         threads.extend(actuator.map(|inlets| shared.start_actuator(folder, inlets)));
@@ -394,7 +471,7 @@ pub(crate) fn start(
         let builders: Vec<RingNode> =
             graph.own_builders().map(|of| places.open_builder(of)).collect::<Result<_, _>>()?;
         let readouts: Vec<RingNode> =
-            graph.own_readouts().map(|of| places.open_readout(of)).collect::<Result<_, _>>()?;
+            graph.own_readouts().map(|of| open_readout(&places, of)).collect::<Result<_, _>>()?;
         let actuator = shared.open_actuator(&places)?;
         for (number, node) in graph.own_builders().zip(builders) {
             let side = shared.open_loop_side(number, &places)?;
@@ -403,14 +480,22 @@ pub(crate) fn start(
         }
         let rings = rings.into_iter().enumerate().filter(|of| graph.own_readouts().contains(&of.0));
         for ((number, rings), node) in rings.zip(readouts) {
-            threads.push(start_readout(&shared, &between, number, rings, node));
+            threads.push(start_readout(&shared, &between, number, rings, node, &to));
         }
         let folder = between.folder.as_deref();
         threads.extend(actuator.map(|node| shared.start_actuator(folder, node)));
     }
+    drop(to);
     let board = shared.board.clone();
     let collector = between.collector(graph, board.clone());
     Ok(std::thread::spawn(move || collect(collector, &from, threads, &board)))
+}
+
+/// Opens a readout of a real link, with the ways back to it.
+fn open_readout(places: &Places, number: usize) -> Result<RingNode, Error> {
+    let mut node = places.open_readout(number)?;
+    places.add_lanes_back(&mut node)?;
+    Ok(node)
 }
 
 /// Returns the age at which records go to the builders.
@@ -435,9 +520,10 @@ fn start_readout<O: Outlets + 'static>(
     number: usize,
     rings: Vec<(u16, InputRing)>,
     outlets: O,
+    to: &SyncSender<FromNode>,
 ) -> JoinHandle<()> {
     let readout = Readout {
-        taker: shared.taker(number)(outlets),
+        taker: shared.taker(number, to)(outlets),
         rings,
         clock: config::event_clock(shared.experiment),
         // The first readout has the core of the only one.
@@ -450,7 +536,7 @@ fn start_readout<O: Outlets + 'static>(
 /// Collects until all nodes have ended, and returns the counts of the run.
 fn collect(
     mut collector: Collector,
-    from: &Receiver<collector::Built>,
+    from: &Receiver<FromNode>,
     threads: Vec<JoinHandle<()>>,
     board: &Board,
 ) -> Built {

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fluxline_cluster::{BuiltSource, Delivery, PartitionBuilder, PartitionCounts, Taken};
+use fluxline_cluster::{
+    BuiltSource, Delivery, PartitionBuilder, PartitionCounts, Taken, TakenOver,
+};
 use fluxline_core::{Moment, planted};
 use fluxline_daq::ledger::{EdgeCounters, Ledger};
 use fluxline_daq::pipeline::{InputTaken, NewSource};
@@ -44,6 +46,10 @@ pub(crate) struct BuilderPart {
     pub link_time: Moment,
     /// It is in this process.
     pub is_here: bool,
+    /// The builder that counts this partition.
+    pub owner: usize,
+    /// The partition was another process's, whose folder has this many of its packets.
+    pub inherited: Option<u64>,
 }
 
 impl ReadoutPart {
@@ -74,6 +80,8 @@ impl BuilderPart {
             dead: dead.to_vec(),
             link_time: Moment::default(),
             is_here: true,
+            owner: 0,
+            inherited: None,
         }
     }
 }
@@ -92,7 +100,8 @@ pub(crate) struct Parts {
 impl Board {
     pub fn new(readouts: usize, builders: usize) -> Board {
         let readouts = vec![ReadoutPart::default(); readouts];
-        let builders = vec![BuilderPart::default(); builders];
+        let part = |owner| BuilderPart { owner, ..BuilderPart::default() };
+        let builders: Vec<BuilderPart> = (0..builders).map(part).collect();
         let deciders = vec![None; builders.len()];
         let feedback = LoopParts { deciders, ..LoopParts::default() };
         Board(Arc::new(Mutex::new(Parts { readouts, builders, feedback })))
@@ -110,8 +119,26 @@ impl Board {
         self.parts().readouts[usize::from(number)] = part;
     }
 
-    pub fn set_builder(&self, number: usize, part: BuilderPart) {
-        self.parts().builders[number] = part;
+    /// Sets the counts of a partition, unless another builder has it now.
+    pub fn set_builder(&self, number: usize, by: usize, part: BuilderPart) {
+        let old = &mut self.parts().builders[number];
+        if old.owner == by {
+            let inherited = old.inherited;
+            *old = BuilderPart { owner: by, inherited, ..part };
+        }
+    }
+
+    /// Gives the partitions of a builder that was replaced to builder number `to`.
+    pub fn replace(&self, to: usize, taken: &TakenOver, is_apart: bool) {
+        let mut parts = self.parts();
+        let mut packets = is_apart.then_some(taken.packets);
+        for partition in &taken.partitions {
+            let part = &mut parts.builders[*partition as usize];
+            part.owner = to;
+            // The first one counts for all.
+            part.inherited = packets;
+            packets = packets.map(|_| 0);
+        }
     }
 
     pub fn set_decider(&self, number: usize, part: DeciderPart) {
@@ -225,6 +252,7 @@ impl Parts {
                 Ends::Builder => edges.came_in += row.taken,
             }
         }
+        edges.inherited = self.builders.iter().filter_map(|part| part.inherited).sum();
         edges
     }
 
@@ -282,16 +310,22 @@ impl Parts {
             }
             edge
         });
-        let builders = self.builders.iter().enumerate().filter(|(_, part)| part.is_here());
+        // A partition of another process has a folder, and a name there.
+        let is_own = |part: &BuilderPart| part.is_here() && part.inherited.is_none();
+        let builders = self.builders.iter().enumerate().filter(|(_, part)| is_own(part));
         let builders = builders.map(|(number, part)| {
-            json!({
+            let mut builder = json!({
                 "name": format!("builder-{number}"),
                 "dead_readouts": part.dead,
                 "records": part.records.records, "packets": part.records.taken,
                 "events": part.counts.builder.events_complete
                     + part.counts.builder.events_incomplete
                     + part.counts.builder.events_stopped,
-            })
+            });
+            if part.owner != number {
+                builder["replaced_by"] = format!("builder-{}", part.owner).into();
+            }
+            builder
         });
         let readouts = self.readouts.iter().enumerate().filter(|(_, part)| part.is_here());
         let readouts = readouts.map(|(number, part)| {

@@ -1,15 +1,18 @@
 //! The packet taker of a readout node: packets in, records for the builders out.
 
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use fluxline_cluster::ReadoutNode;
 use fluxline_cluster::edges::{Offered, Outlets};
 use fluxline_cluster::entry::read_record;
+use fluxline_cluster::handover::{Handed, Handover};
 use fluxline_core::{Datagram, Moment, Span, planted};
 use fluxline_daq::ledger::Ledger;
 use fluxline_daq::pipeline::InputTaken;
 use fluxline_packet::Description;
 
+use super::collector::FromNode;
 use super::parts::{Board, ReadoutPart};
 use crate::built::name_rules;
 use crate::monitor::Monitor;
@@ -21,6 +24,8 @@ const PUBLISH_EVERY: Span = Span::from_ms(100);
 const RESTS_MAX: u32 = 10_000;
 /// Time for which a builder may be missing without a word.
 const PATIENCE: Span = Span::from_ms(3_000);
+/// Rests after which builders are asked again if they live, once all records are handed over.
+const RESTS_PER_ASK: u32 = 16;
 /// The longest sleep while a builder has no room.
 const REST: Span = Span::from_ms(1);
 
@@ -57,6 +62,10 @@ pub(crate) struct GraphTaker<O> {
     all_came: bool,
     /// The run is over, and a builder never came.
     gives_up: bool,
+    /// The owners of partitions; `None`: a builder that dies has no successor.
+    handover: Option<Handover>,
+    /// The collector of a simulated world, which learns what this readout knows.
+    to: Option<SyncSender<FromNode>>,
 }
 
 impl<O: Outlets> GraphTaker<O> {
@@ -85,9 +94,67 @@ impl<O: Outlets> GraphTaker<O> {
             began: None,
             all_came: false,
             gives_up: false,
+            handover: None,
+            to: None,
         };
         taker.publish(false);
         taker
+    }
+
+    /// Keeps records for the successors of builders that die.
+    #[must_use]
+    pub fn keeping(
+        self,
+        handover: Option<Handover>,
+        to: Option<SyncSender<FromNode>>,
+    ) -> GraphTaker<O> {
+        GraphTaker { handover, to, ..self }
+    }
+
+    /// Gives waiting records to the owners of their partitions.
+    fn hand_over_kept(&mut self) {
+        let GraphTaker { number, node, outlets, handover, monitor, to, .. } = self;
+        let Some(handover) = handover else { return };
+        let had_crashed = handover.lost().iter().all(Option::is_some);
+        handover.hand_over(node, outlets, &mut |what| match what {
+            Handed::Gone { builder, why, to: Some(to) } => monitor.note(Some(format!(
+                "builder-{builder} is gone ({why}): builder-{to} gets its keys, with what \
+                 readout-{number} kept for it"
+            ))),
+            Handed::Gone { builder, why, to: None } => monitor.note(Some(format!(
+                "builder-{builder} is gone ({why}): the events of its keys are not built from \
+                 here on; their packets are counted as lost with it"
+            ))),
+            Handed::Saved { builder, number: state } => {
+                let (builder, readout) = (builder as usize, usize::from(*number));
+                if let Some(to) = to {
+                    let _ = to.send(FromNode::Saved { builder, readout, number: state });
+                }
+            }
+        });
+        self.lost = handover.lost().to_vec();
+        if outlets.has_crashed() && !had_crashed {
+            monitor.note(Some(format!(
+                "readout-{number} crashed: what it had taken and not handed over is lost with it"
+            )));
+        }
+    }
+
+    /// Waits until no builder needs what is kept here: all is recorded.
+    fn wait_for_builders(&mut self) {
+        let mut rests = 0;
+        loop {
+            self.hand_over();
+            let Some(handover) = &mut self.handover else { return };
+            if handover.is_done() {
+                return;
+            }
+            if rests % RESTS_PER_ASK == 0 {
+                handover.ask(&mut self.outlets);
+            }
+            self.outlets.rest(REST);
+            rests += 1;
+        }
     }
 
     /// Returns the edges.
@@ -97,6 +164,9 @@ impl<O: Outlets> GraphTaker<O> {
 
     /// Gives waiting records to the builders, as far as these have room.
     fn hand_over(&mut self) {
+        if self.handover.is_some() {
+            return self.hand_over_kept();
+        }
         let GraphTaker { number, node, outlets, lost, monitor, gives_up, .. } = self;
         let _ = node.hand_over(|to, record| match outlets.offer(to, record) {
             Offered::Taken => Ok(()),
@@ -255,8 +325,13 @@ impl<O: Outlets + 'static> PacketTaker for GraphTaker<O> {
             }
             self.outlets.rest(REST);
             rests += 1;
-            self.gives_up = rests >= RESTS_MAX && self.outlets.waits_for().is_some();
+            let absent = self.outlets.waits_for().filter(|_| rests >= RESTS_MAX);
+            self.gives_up = absent.is_some();
+            if let (Some((builder, _)), Some(handover)) = (absent, &mut self.handover) {
+                handover.give_up(builder as u32);
+            }
         }
+        self.wait_for_builders();
         while !self.outlets.finish() {
             self.outlets.rest(REST);
         }

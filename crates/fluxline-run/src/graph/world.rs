@@ -20,7 +20,7 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::{Experiment, Source};
 
 use super::actuators::record_bytes;
-use super::collector::{self, BATCHES};
+use super::collector::{BATCHES, FromNode};
 use super::link::{EPOCH, Places};
 use super::parts::Board;
 use super::sensor::{COME_BY, Packets, Sensor, read_record};
@@ -93,7 +93,7 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     }
     for (number, sources) in sources.iter().enumerate() {
         let lanes = lanes_of(sources, &journeys);
-        threads.push(start_readout(&shared, number, lanes, &places, &living));
+        threads.push(start_readout(&shared, number, lanes, &places, &to, &living));
     }
     let mut inputs = Vec::new();
     for (number, (packets, journeys)) in packets.into_iter().zip(journeys).enumerate() {
@@ -181,7 +181,7 @@ fn start_builder(
     shared: &Shared<'_>,
     number: usize,
     places: &Places,
-    to: SyncSender<collector::Built>,
+    to: SyncSender<FromNode>,
     living: &Living,
 ) -> JoinHandle<()> {
     let living = Arc::clone(living);
@@ -233,11 +233,12 @@ fn start_readout(
     number: usize,
     lanes: Vec<Lane>,
     places: &Places,
+    to: &SyncSender<FromNode>,
     living: &Living,
 ) -> JoinHandle<()> {
     let living = Arc::clone(living);
     let (places, monitor) = (places.clone(), shared.monitor.clone());
-    let make = shared.taker(number);
+    let make = shared.taker(number, to);
     let packet = Span::from_ns(shared.graph.nodes.readout.packet_ns);
     let rest = REST_MAX.min(record_age(&shared.graph.nodes));
     std::thread::spawn(move || {
@@ -248,6 +249,7 @@ fn start_readout(
             for lane in &lanes {
                 places.add_lane(&mut node, &Places::sensor(lane.source))?;
             }
+            places.add_lanes_back(&mut node)?;
             Ok(node)
         });
         match opened {
