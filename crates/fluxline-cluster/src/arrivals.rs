@@ -41,6 +41,7 @@ impl PartitionBuilder {
         if head.start > node.newest_start {
             (node.newest_start, node.end_came) = (head.start, false);
         }
+        node.has_gaps |= missing > 0;
         self.counts.missing = self.counts.missing.saturating_add(missing);
         true
     }

@@ -22,7 +22,7 @@ const CRC_BYTES: usize = 4;
 pub const CHECKPOINT_BYTES_MAX: usize = 2 << 30;
 
 /// Version of the state's layout. Raise it when a saved type changes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The reason why a builder does not go on from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -37,8 +37,8 @@ struct Known {
     incoming: Vec<u8>,
     /// The last state that came as a whole.
     saved: Vec<u8>,
-    /// Partitions in it.
-    covers: Vec<u32>,
+    /// Partitions in it, and the number of the first record of each that is not.
+    covers: Vec<(u32, u64)>,
     /// Number of builders whose place it was asked to take, or not to take.
     moves: u32,
 }
@@ -152,7 +152,7 @@ impl Handover {
                 continue;
             }
             if let Some((builder, why)) = self.partings.pop() {
-                self.part(builder, why, say);
+                self.part(builder, why, node, say);
                 continue;
             }
             match node.hand_over(|to, record| self.offer(to, record, outlets)) {
@@ -228,9 +228,10 @@ impl Handover {
         let of = &mut self.builders[builder as usize];
         of.saved = std::mem::take(&mut of.incoming);
         let saved = Saved::parse(&of.saved)?;
-        of.covers = saved.partitions.iter().map(|of| of.partition).collect();
+        of.covers.clear();
         for its in &saved.partitions {
             let reached = its.reached.get(usize::from(node.number())).copied().unwrap_or(0);
+            of.covers.push((its.partition, reached));
             let is_its = self.owners.get(its.partition as usize) == Some(&builder);
             let reached = if planted!(23) { reached + 1 } else { reached };
             if is_its {
@@ -242,7 +243,7 @@ impl Handover {
 
     /// Gives the partitions of a builder that has gone to its successor, if there is one that can
     /// go on.
-    fn part(&mut self, builder: u32, why: String, say: &mut dyn FnMut(Handed)) {
+    fn part(&mut self, builder: u32, why: String, node: &ReadoutNode, say: &mut dyn FnMut(Handed)) {
         if std::mem::replace(&mut self.builders[builder as usize].has_gone, true) {
             return;
         }
@@ -256,7 +257,11 @@ impl Handover {
         }
         let of = &self.builders[builder as usize];
         // A partition that it had from another one and has not saved cannot be begun anew.
-        let can_go_on = partitions.iter().all(|its| *its == builder || of.covers.contains(its));
+        let can_go_on = partitions.iter().all(|its| {
+            let saved = of.covers.iter().find(|saved| saved.0 == *its);
+            let is_first = *its == builder && node.kept_from(*its, 0).is_none_or(|of| of.0 == 0);
+            saved.map_or(is_first, |saved| node.can_go_on(*its, saved.1))
+        });
         let successor = successor_of(builder, self.builders.len() as u32);
         let living = successor.filter(|to| !self.builders[*to as usize].has_gone);
         let to = living.filter(|_| can_go_on);

@@ -18,12 +18,15 @@ pub(crate) struct Kept {
 struct Lane {
     records: VecDeque<Record>,
     bytes: usize,
+    /// The number behind the last record that was dropped and names sources.
+    names_dropped: u64,
 }
 
 #[derive(Debug)]
 struct Record {
     sequence: u64,
     bytes: Vec<u8>,
+    has_names: bool,
 }
 
 impl Kept {
@@ -43,17 +46,21 @@ impl Kept {
     }
 
     /// Keeps a record; those for which there is no memory then are dropped.
-    pub fn push(&mut self, partition: usize, sequence: u64, mut bytes: Vec<u8>) {
+    pub fn push(&mut self, partition: usize, sequence: u64, mut bytes: Vec<u8>, has_names: bool) {
         if bytes.capacity() > 2 * bytes.len() {
             bytes.shrink_to_fit();
         }
         self.bytes += bytes.capacity();
         self.lanes[partition].bytes += bytes.capacity();
-        self.lanes[partition].records.push_back(Record { sequence, bytes });
+        self.lanes[partition].records.push_back(Record { sequence, bytes, has_names });
         while self.bytes > self.bytes_max {
             let lanes = self.lanes.iter_mut().filter(|lane| lane.records.len() > 1);
             let Some(largest) = lanes.max_by_key(|lane| lane.bytes) else { break };
-            let dropped = largest.records.pop_front().map_or(0, |of| of.bytes.capacity());
+            let Some(record) = largest.records.pop_front() else { break };
+            if record.has_names {
+                largest.names_dropped = record.sequence + 1;
+            }
+            let dropped = record.bytes.capacity();
             largest.bytes -= dropped;
             self.bytes -= dropped;
         }
@@ -68,6 +75,11 @@ impl Kept {
             self.bytes -= record.bytes.capacity();
             take(record.bytes);
         }
+    }
+
+    /// Returns true when no record from `reached` on that names sources was dropped.
+    pub fn can_go_on(&self, partition: usize, reached: u64) -> bool {
+        self.lanes.get(partition).is_some_and(|lane| lane.names_dropped <= reached)
     }
 
     /// Returns the oldest record of a partition from this number on, and its number.
@@ -86,10 +98,11 @@ mod tests {
     fn a_full_store_drops_the_newest_or_more_than_it_must() {
         let mut kept = Kept::new(100, 2);
         for sequence in 0..12 {
-            kept.push(0, sequence, vec![0; 10]);
+            kept.push(0, sequence, vec![0; 10], sequence == 1);
         }
         assert_eq!(kept.from(0, 0).map(|of| of.0), Some(2));
-        kept.push(1, 0, vec![1; 300]);
+        assert!(kept.can_go_on(0, 2) && !kept.can_go_on(0, 1), "sources are not known");
+        kept.push(1, 0, vec![1; 300], false);
         assert_eq!(kept.from(0, 0).map(|of| of.0), Some(11), "the newest stays");
         assert_eq!(kept.from(1, 0), Some((0, &[1; 300][..])));
         let mut freed = 0;

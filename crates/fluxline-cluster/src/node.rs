@@ -76,6 +76,8 @@ struct Lane {
     /// Number of packets in the records before.
     packets_before: u64,
     sequence: u64,
+    /// Sources are named in the record.
+    has_names: bool,
     /// The mark of the last record.
     mark: Moment,
     /// Records that the log took, and packets in them.
@@ -87,6 +89,7 @@ struct Lane {
 struct Waiting {
     partition: u32,
     sequence: u64,
+    has_names: bool,
     bytes: Vec<u8>,
     packets: u32,
 }
@@ -184,6 +187,7 @@ impl ToLog {
         for lane in &mut self.lanes {
             let format = description.name();
             lane.writer.add(&Entry::Source { source, input, label: &label, format });
+            lane.has_names = true;
         }
         self.labels.push((source, label));
         self.note_full();
@@ -262,6 +266,13 @@ impl ReadoutNode {
     #[must_use]
     pub fn kept_from(&self, partition: u32, sequence: u64) -> Option<(u64, &[u8])> {
         self.kept.from(partition as usize, sequence)
+    }
+
+    /// Returns true when a successor can go on with a partition from a state that has the records
+    /// before `reached`: it knows all sources that later records name.
+    #[must_use]
+    pub fn can_go_on(&self, partition: u32, reached: u64) -> bool {
+        self.kept.can_go_on(partition as usize, reached)
     }
 
     /// Returns the memory of kept records \[byte\].
@@ -380,6 +391,7 @@ impl ReadoutNode {
         let lane = &mut self.to_log.lanes[partition];
         lane.mark = mark;
         let packets = std::mem::take(&mut lane.packets);
+        let has_names = std::mem::take(&mut lane.has_names);
         let (sequence, packets_before) = (lane.sequence, lane.packets_before);
         let (changes, is_absence) = (self.changes, false);
         let head = RecordHead {
@@ -405,7 +417,7 @@ impl ReadoutNode {
         }
         self.waiting_bytes += bytes.len();
         let partition = partition as u32;
-        self.waiting.push_back(Waiting { partition, sequence, bytes, packets });
+        self.waiting.push_back(Waiting { partition, sequence, has_names, bytes, packets });
     }
 
     /// Notes the number of pauses and resumptions of the run so far: the builders follow it.
@@ -429,11 +441,13 @@ impl ReadoutNode {
             lane.records_handed += 1;
             lane.packets_handed += u64::from(record.packets);
             self.waiting_bytes -= record.bytes.len();
-            let Some(Waiting { partition, sequence, bytes, .. }) = self.waiting.pop_front() else {
+            let Some(Waiting { partition, sequence, has_names, bytes, .. }) =
+                self.waiting.pop_front()
+            else {
                 break;
             };
             if self.kept.is_on() {
-                self.kept.push(partition as usize, sequence, bytes);
+                self.kept.push(partition as usize, sequence, bytes, has_names);
             } else if self.spare.len() < self.to_log.lanes.len() {
                 self.spare.push(bytes);
             }

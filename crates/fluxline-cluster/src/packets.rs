@@ -2,6 +2,7 @@
 //! inputs.
 
 use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_daq::builder::Builder;
 use fluxline_daq::readout::{Accepted, Counted};
 
 use crate::entry::{Entry, Passed, RecordHead};
@@ -23,6 +24,8 @@ impl PartitionBuilder {
             }
             Entry::Packet { accepted, parsed, time, bytes } => {
                 let accepted = self.renumbered(head.node, accepted);
+                let has_gaps = self.has_gaps(head.node);
+                let accepted = with_gap(&self.builder, has_gaps, accepted);
                 let datagram = datagram(bytes, *time);
                 self.now = self.now.max(*time);
                 self.counts.taken += 1;
@@ -40,15 +43,21 @@ impl PartitionBuilder {
         let renumbered = self.renumbered(node, &passed.accepted);
         let datagram = datagram(&[], passed.time);
         self.now = self.now.max(passed.time);
+        let has_gaps = self.has_gaps(node);
         let (now, builder) = (self.now, &mut self.builder);
         passed.for_each(|accepted, parsed| {
             let Accepted { source, input, .. } = renumbered;
             let restarts = renumbered.counted.map_or(0, |counted| counted.restarts);
             let counted = accepted.counted.map(|counted| Counted { restarts, ..counted });
             let accepted = Accepted { source, input, counted, ..*accepted };
+            let accepted = with_gap(builder, has_gaps, accepted);
             builder.pass(now, &accepted, &datagram, parsed);
         });
         self.counts.followed += u64::from(passed.count);
+    }
+
+    fn has_gaps(&self, node: u16) -> bool {
+        self.nodes.get(&node).is_some_and(|node| node.has_gaps)
     }
 
     /// Gives a source of a node its number here. A source with the same label at the same node, as
@@ -106,6 +115,18 @@ impl PartitionBuilder {
         }
         number
     }
+}
+
+/// Returns the findings about a packet with the loss of the packets before it that were in missing
+/// records: the readout had them, so it found no loss.
+fn with_gap(builder: &Builder, has_gaps: bool, accepted: Accepted) -> Accepted {
+    let Some(counted) = accepted.counted.filter(|of| has_gaps && !of.reordered) else {
+        return accepted;
+    };
+    let newest = builder.newest_count(accepted.source, &counted);
+    let gap = newest.map_or(0, |newest| counted.count.saturating_sub(newest.saturating_add(1)));
+    let counted = Counted { missing: counted.missing.max(gap), ..counted };
+    Accepted { counted: Some(counted), ..accepted }
 }
 
 fn datagram(bytes: &[u8], time: Moment) -> Datagram<'_> {

@@ -83,6 +83,8 @@ pub(crate) struct Node {
     pub(crate) end_came: bool,
     /// Events do not wait for it: it died, or is too far behind.
     pub(crate) left_out: bool,
+    /// Records of it are missing: its packet counters show which packets were in them.
+    pub(crate) has_gaps: bool,
     /// It reads files: its packets move its clock, and events wait for it.
     pub(crate) reads_files: bool,
     /// Records that wait for other nodes.

@@ -49,7 +49,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::{BuilderCounters, SourceCounters};
 use crate::event::EventBatch;
-use crate::readout::Accepted;
+use crate::readout::{Accepted, Counted};
 use crate::times::Times;
 use arrival::Arrival;
 use batch::Gathering;
@@ -238,6 +238,16 @@ impl Builder {
             self.settle(accepted.source);
         }
         placement
+    }
+
+    /// Returns the number of the newest packet of a source's counter; `None`: none has come since
+    /// the counter began anew.
+    #[must_use]
+    pub fn newest_count(&self, source: u32, counted: &Counted) -> Option<u64> {
+        let lines = &self.members.get(source)?.lines;
+        let line = lines.iter().find(|line| line.class == Some(counted.class))?;
+        let is_its = line.restarts() == counted.restarts && line.newest().is_some();
+        is_its.then(|| line.newest_count())
     }
 
     /// Sets the time that events which close from now on have as their end: where packets wait on

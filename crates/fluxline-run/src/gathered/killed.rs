@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::ledger::Ledger;
+use fluxline_daq::ledger::{BatchFate, Ledger};
 use fluxline_daq::record::SourceLine;
 use serde_json::{Value, json};
 
@@ -14,12 +14,22 @@ pub struct KilledBuilder {
     /// The counts of what it recorded.
     pub ledger: Ledger,
     batches: u64,
+    /// A successor has the counts of the events.
+    is_counted_elsewhere: bool,
 }
 
 impl KilledBuilder {
+    /// Makes the counts of no batch.
+    pub fn new(is_counted_elsewhere: bool) -> KilledBuilder {
+        KilledBuilder { is_counted_elsewhere, ..KilledBuilder::default() }
+    }
+
     /// Counts a batch of its files.
     pub fn note(&mut self, batch: &EventBatch) {
-        self.ledger.note_recorded_events(batch);
+        match self.is_counted_elsewhere {
+            true => self.ledger.note_batch(batch, BatchFate::Recorded),
+            false => self.ledger.note_recorded_events(batch),
+        }
         self.batches += 1;
     }
 
@@ -37,7 +47,8 @@ impl KilledBuilder {
             let line = sources.get(&(number as u32));
             entry.label = line.map(|line| line.name.clone()).unwrap_or_default();
             packets += entry.counters.recorded;
-            if let Some(readout) = readout_of(&entry.label) {
+            let readout = readout_of(&entry.label).filter(|_| !self.is_counted_elsewhere);
+            if let Some(readout) = readout {
                 *taken.entry(readout).or_default() += entry.counters.recorded;
             }
         }

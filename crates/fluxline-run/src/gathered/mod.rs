@@ -9,15 +9,17 @@ use fluxline_core::Moment;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{EdgeCounters, InputEntry, LawResult, Ledger};
 use fluxline_daq::record::{
-    FolderError, RecordedBatch, Recorder, RecorderConfig, RunFolder, RunReader, SourceLine,
-    is_recording,
+    FolderError, ReadError, RecordedBatch, Recorder, RecorderConfig, RunFolder, RunReader,
+    SourceLine, is_recording,
 };
 use serde_json::{Value, json};
 
 mod beside;
 mod killed;
+mod succession;
 
 use self::killed::{KilledBuilder, Readouts};
+use self::succession::Succession;
 use crate::error::Error;
 use crate::judged;
 use crate::report::put_ledger;
@@ -58,6 +60,7 @@ pub fn is_of_node(path: &Path) -> bool {
 pub fn gather(folders: &[PathBuf], into: &Path) -> Result<Gathered, Error> {
     let mut nodes = folders.iter().map(|path| Node::open(path)).collect::<Result<Vec<_>, _>>()?;
     nodes.sort_by(|one, other| one.name.cmp(&other.name));
+    succession::apply(&mut nodes);
     check(&nodes)?;
     if into.symlink_metadata().is_ok() {
         return Err(FolderError::Exists(into.to_path_buf()).into());
@@ -82,8 +85,14 @@ struct Node {
     folder: RunFolder,
     document: Value,
     ledger: Ledger,
-    /// It is a builder that did not end by itself.
+    /// It is a builder that did not end by itself, or was replaced.
     was_killed: bool,
+    /// The builder that this one replaced.
+    succession: Option<Succession>,
+    /// Where another builder replaced this one: the batches of its files that are valid.
+    valid_batches: Option<u64>,
+    /// Another builder has counts of this one's partitions.
+    is_counted_elsewhere: bool,
 }
 
 /// Returns true for the name of a node: a run.json may come from anybody.
@@ -126,15 +135,7 @@ impl Node {
             );
         }
         if was_killed {
-            let ledger = Ledger::default();
-            return Ok(Node {
-                name,
-                path: path.to_path_buf(),
-                folder,
-                document,
-                ledger,
-                was_killed,
-            });
+            return Ok(Node { document, was_killed, ..Node::new(name, path, folder) });
         }
         let ledger = serde_json::from_value(document["ledger"].clone()).ok();
         let is_sound = |ledger: &Ledger| {
@@ -143,7 +144,22 @@ impl Node {
         let Some(ledger) = ledger.filter(is_sound) else {
             return refuse("its run.json has no right ledger");
         };
-        Ok(Node { name, path: path.to_path_buf(), folder, document, ledger, was_killed })
+        let node = Node { document, ledger, ..Node::new(name, path, folder) };
+        Ok(node)
+    }
+
+    fn new(name: String, path: &Path, folder: RunFolder) -> Node {
+        Node {
+            name,
+            path: path.to_path_buf(),
+            succession: Succession::of(path),
+            folder,
+            document: Value::Null,
+            ledger: Ledger::default(),
+            was_killed: false,
+            valid_batches: None,
+            is_counted_elsewhere: false,
+        }
     }
 
     fn is_builder(&self) -> bool {
@@ -225,6 +241,7 @@ fn edges(nodes: &[Node]) -> BTreeMap<(String, String), Edge> {
             edge.lost = edge.lost.saturating_add(row["lost"].as_u64().unwrap_or(0));
         }
     }
+    succession::share(nodes, &mut edges);
     edges
 }
 
@@ -298,6 +315,8 @@ struct Files {
     /// The counts of a builder that left none.
     killed: Option<KilledBuilder>,
     reader: RunReader,
+    /// Batches that may be read.
+    left: u64,
     sources: HashMap<u32, SourceLine>,
     next: Option<RecordedBatch>,
 }
@@ -315,9 +334,10 @@ fn copy_events(
         let lines = node.folder.sources()?;
         let sources = lines.into_iter().map(|line| (line.source, line)).collect();
         let mut reader = RunReader::open(&node.path).map_err(|error| unread(&error))?;
-        let next = reader.next_batch().map_err(|error| unread(&error))?;
-        let killed = node.was_killed.then(KilledBuilder::default);
-        all.push(Files { node: place, killed, reader, sources, next });
+        let mut left = node.valid_batches.unwrap_or(u64::MAX);
+        let next = next_of(&mut reader, &mut left).map_err(|error| unread(&error))?;
+        let killed = node.was_killed.then(|| KilledBuilder::new(node.is_counted_elsewhere));
+        all.push(Files { node: place, killed, reader, left, sources, next });
     }
     let end = |batch: &Option<RecordedBatch>| {
         batch.as_ref().map(|batch| batch.first_closed().unwrap_or_default())
@@ -327,7 +347,7 @@ fn copy_events(
         ends.filter_map(|(of, files)| Some(Reverse((end(&files.next)?, of)))).collect();
     let mut rows = EventBatch::default();
     while let Some(Reverse((_, of))) = order.pop() {
-        let Files { killed, reader, sources, next, .. } = &mut all[of];
+        let Files { killed, reader, left, sources, next, .. } = &mut all[of];
         let Some(batch) = next.take() else { continue };
         rows.clear();
         batch.append_to(&mut rows).map_err(|error| unread(&error))?;
@@ -336,11 +356,20 @@ fn copy_events(
         }
         renumber(&mut rows, sources, numbers, recorder)?;
         recorder.write(&rows, Moment::default()).map_err(|fault| unwritten(&fault))?;
-        *next = reader.next_batch().map_err(|error| unread(&error))?;
+        *next = next_of(reader, left).map_err(|error| unread(&error))?;
         order.extend(end(next).map(|end| Reverse((end, of))));
     }
     recorder.finish().map_err(|fault| unwritten(&fault))?;
     close_killed(nodes, all)
+}
+
+/// Returns the next batch of a builder, unless the builder was replaced before it.
+fn next_of(reader: &mut RunReader, left: &mut u64) -> Result<Option<RecordedBatch>, ReadError> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    *left -= 1;
+    reader.next_batch()
 }
 
 /// Gives the nodes that were killed the counts of what is in their files.
@@ -425,6 +454,7 @@ fn ledger_of(nodes: &[Node], numbers: &mut Numbers) -> Ledger {
             (None, _) => add(&mut all.came_in, taken),
         }
     }
+    all.inherited = succession::inherited(nodes);
     sum.edges = Some(all);
     sum
 }
@@ -444,6 +474,9 @@ fn verdict(nodes: &[Node], ledger: &Ledger) -> (u8, Option<String>) {
         reasons.push(format!("{lost} packets were lost between nodes"));
     }
     for node in nodes {
+        if node.valid_batches.is_some() {
+            continue; // its successor says what is lost
+        }
         if node.was_killed {
             reasons.push(format!(
                 "{} was killed: what it took and had not recorded is lost with it",

@@ -59,6 +59,7 @@ use crate::record::RecordQueue;
 use crate::ring::InputRing;
 use crate::stop::Stop;
 
+pub(crate) use collector::SUCCESSION_FILE;
 use collector::{BATCHES, BuilderThread, Clock, Collector, FromNode};
 use holds::Holds;
 use link::{BACK_RING_BYTES, EPOCH, Link, Places, RECORD_BYTES};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fluxline_core::random::Draw;
-use fluxline_daq::experiment::Experiment;
+use fluxline_daq::experiment::{Experiment, Nodes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -64,6 +64,8 @@ pub struct Case {
     pub batch_bytes: u64,
     /// Memory of the open events of a builder \[byte\]; 0: as in the file.
     pub bytes_max: u64,
+    /// Memory of a readout for records that a successor of their builder needs \[byte\].
+    pub keep_bytes: u64,
     /// Faults of nodes and cables, joined by commas: `host:builder-1@30ms`.
     pub faults: String,
     /// The fault of the disk, such as `full:20000`.
@@ -97,6 +99,7 @@ impl Default for Case {
             builder_ns: 0,
             batch_bytes: 1 << 16,
             bytes_max: 0,
+            keep_bytes: 0,
             faults: String::new(),
             disk: String::new(),
         }
@@ -164,7 +167,25 @@ impl Case {
         }
         case.faults = case.draw_faults(draw);
         case.disk = super::disk::DiskFault::draw(draw).map(|of| of.to_string()).unwrap_or_default();
+        if let Some(nodes) = experiment.graph.as_ref().filter(|of| of.readout.keep_bytes > 0) {
+            case.keep(nodes, experiment.sources.len() as u32, draw);
+        }
         case
+    }
+
+    /// Makes it a case of an experiment whose readouts keep records: with the nodes of the file,
+    /// and the death of a builder. Half of the cases have no other fault of nodes.
+    fn keep(&mut self, nodes: &Nodes, sources: u32, draw: &mut Draw) {
+        (self.readouts, self.builders) = (nodes.readout.count, nodes.builder.count);
+        self.sources = sources;
+        let enough = nodes.readout.keep_bytes;
+        self.keep_bytes = one_of(draw, &[enough, enough, enough, enough, 20_000, 2_000]);
+        let others = if draw.chance(0.5) { self.draw_faults(draw) } else { String::new() };
+        let sending_ms = self.late_ms + self.packets * 1_000 / self.rate.max(1);
+        let at_us = draw.below((BEGIN_MS + sending_ms * 3 / 2 + 10) * 1_000);
+        let builder = draw.below(u64::from(self.builders));
+        let death = format!("host:builder-{builder}@{at_us}us");
+        self.faults = if others.is_empty() { death } else { format!("{death},{others}") };
     }
 
     /// Draws deaths of nodes and cut cables; half of these are mended.

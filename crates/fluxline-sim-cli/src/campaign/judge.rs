@@ -78,7 +78,7 @@ type Check = fn(&Known<'_>) -> Result<(), String>;
 
 /// Returns the first law that a run broke.
 pub fn judge(known: &Known<'_>) -> Option<Broken> {
-    let laws: [(&'static str, Check); 12] = [
+    let laws: [(&'static str, Check); 14] = [
         ("the ledger closes", ledger_closes),
         ("files have no torn batch", nothing_torn),
         ("memory is within its limit", memory_is_bounded),
@@ -86,6 +86,8 @@ pub fn judge(known: &Known<'_>) -> Option<Broken> {
         ("each packet in the files was sent", nothing_invented),
         ("the files have what the ledger says", files_have_the_recorded),
         ("each sent packet is in the files or in a named row", nothing_lost),
+        ("a builder's death loses nothing that readouts keep", deaths_cost_nothing),
+        ("what a builder's death loses is counted to the packet", losses_are_exact),
         ("each count is that of the boards", counts_are_true),
         ("no packet is too late for the window of its arrival", windows_are_whole),
         ("a complete event is complete", complete_is_complete),
@@ -224,6 +226,51 @@ fn nothing_lost(known: &Known<'_>) -> Result<(), String> {
     }
     match missing > rows && !known.harm.may_part {
         true => Err(format!("{missing} packets of living sources are missing, rows have {rows}")),
+        false => Ok(()),
+    }
+}
+
+impl Known<'_> {
+    /// Returns true when readouts keep everything until a builder has saved it, and each builder
+    /// that died has a successor that lives.
+    fn keeps_everything(&self) -> bool {
+        // A record has the packets and about as much besides; each builder follows all packets.
+        let bytes = |of: &SourceTruth| -> u64 {
+            of.sent.iter().map(|(bytes, sent)| sent.datagrams * (bytes.len() as u64 + 200)).sum()
+        };
+        let sent: u64 = self.truth.iter().map(bytes).sum();
+        let builders = self.case.builders;
+        let is_dead = |number: u32| self.harm.nodes.contains(&format!("builder-{number}"));
+        let succeeds = |number: u32| !is_dead((number + 1) % builders);
+        self.case.keep_bytes >= 4 * sent
+            && builders > 1
+            && (0..builders).filter(|number| is_dead(*number)).all(succeeds)
+    }
+}
+
+/// Packets that a readout which lives has taken are in the files, whatever builders die.
+fn deaths_cost_nothing(known: &Known<'_>) -> Result<(), String> {
+    let lost = known.ledger().edges.as_ref().map_or(0, |edges| edges.lost);
+    let died = |kind: &str| known.harm.nodes.iter().any(|node| node.starts_with(kind));
+    match known.keeps_everything() && !known.harm.may_part && !died("readout") && lost > 0 {
+        true => Err(format!("{lost} packets are lost with a node")),
+        false => Ok(()),
+    }
+}
+
+/// The rows have as many packets as were sent and are in no file, no more and no fewer.
+fn losses_are_exact(known: &Known<'_>) -> Result<(), String> {
+    let (case, harm) = (known.case, &known.harm);
+    let is_judged = case.keep_bytes > 0
+        && case.duplicate == 0.0
+        && case.disk.is_empty()
+        && known.has_plain_counters()
+        && harm.sources.is_empty()
+        && !harm.may_part;
+    let sent: u64 = known.truth.iter().map(SourceTruth::datagrams).sum();
+    let (found, rows): (u64, u64) = (known.found().values().sum(), known.in_named_rows());
+    match is_judged && found + rows != sent {
+        true => Err(format!("{sent} were sent, {found} are in files, rows have {rows}")),
         false => Ok(()),
     }
 }

@@ -78,6 +78,7 @@ fn smaller_than(case: &Case) -> Vec<Case> {
         add(&|of| of.packets = (of.packets / part).max(1));
     }
     add(&|of| of.packets -= of.packets / 4);
+    add(&|of| of.keep_bytes = usual.keep_bytes);
     add(&|of| of.batch_bytes = usual.batch_bytes);
     add(&|of| of.record_us = usual.record_us);
     // A case whose faults name nodes that it no longer has is another case.

@@ -103,6 +103,7 @@ fn experiment(case: &Case, base: &Experiment, at: &Path) -> Result<Experiment, S
         count: case.readouts,
         record_ms,
         packet_ns: case.readout_ns,
+        keep_bytes: case.keep_bytes,
         ..Readouts::default()
     };
     let builder = Builders { count: case.builders, packet_ns: case.builder_ns };
