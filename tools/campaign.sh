@@ -73,6 +73,8 @@ faults)
   SEED="${SEED:-1}"
   attempt target/release/fluxline-sim sim campaign examples/campaign.toml \
     --seed "$SEED" --seeds "${SEEDS:-100000}"
+  attempt target/release/fluxline-sim sim campaign examples/campaign-builders.toml \
+    --seed "$SEED" --seeds "${SEEDS:-100000}"
   ;;
 lives)
   # 1,000 lives take about 6 s.

@@ -65,6 +65,7 @@ const fn frames(counter: &'static str, words: &'static str) -> OutcomeRow {
 pub const OUTCOMES: &[OutcomeRow] = &[
     datagrams("source.recorded", "recorded", Fate::Recorded),
     datagrams("edge.handed_on", "handed to builders", Fate::HandedOn),
+    datagrams("edge.inherited", "recorded by another builder", Fate::HandedOn),
     datagrams("edge.in_doubt", "in doubt with a node", Fate::InDoubt),
     datagrams("source.not_recorded", "counted only", Fate::Unwanted),
     datagrams("source.filtered", "filtered", Fate::Filtered),

@@ -79,6 +79,39 @@ fn a_readout_that_crashed_accuses_living_builders_of_being_gone() {
     try_case("faults=host:readout-0@0ms network=myrinet packets=1 rate=2000 seed=259");
 }
 
+/// The example in which builders die, for this many readouts.
+fn builders_die(readouts: u32, at: &Path) -> PathBuf {
+    let file = example().with_file_name("campaign-builders.toml");
+    let text = std::fs::read_to_string(file).expect("the example");
+    let changed = text.replace("count = 4", &format!("count = {readouts}"));
+    let path = at.join(format!("builders-{readouts}.toml"));
+    std::fs::write(&path, changed).expect("written");
+    path
+}
+
+#[test]
+fn a_builders_death_loses_what_readouts_keep_or_counts_a_loss_wrongly() {
+    let at = folder();
+    try_seeds(&builders_die(4, at.path()), test_seed!(1), test_count!(40));
+    try_seeds(&builders_die(1, at.path()), test_seed!(1), test_count!(40));
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "planted faults are in debug builds alone")]
+fn a_successor_that_builds_too_little_or_too_much_is_not_found() {
+    let at = folder();
+    let file = builders_die(4, at.path());
+    // Docs: docs/campaigns.md.
+    for (number, law) in [
+        (21, "a builder's death loses nothing that readouts keep"),
+        (22, "no packet is in the files twice"),
+        (23, "a builder's death loses nothing that readouts keep"),
+    ] {
+        let found = document(&campaign(&file, &["--seeds", "40"], number));
+        assert_eq!(found["failed"]["law"], law, "{number}: {found:#}");
+    }
+}
+
 #[test]
 fn a_packet_of_a_capture_is_in_no_place_or_in_two_after_a_fault() {
     let at = folder();
