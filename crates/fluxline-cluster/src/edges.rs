@@ -75,7 +75,7 @@ pub trait Inlets: Send {
 
     /// Offers a message to readout number `to`, on links that have a way back.
     fn answer(&mut self, _to: u32, _message: &[u8]) -> Offered {
-        Offered::Gone("there is no way back".to_owned())
+        Offered::Gone("the link has no way back".to_owned())
     }
 
     /// Ends the ways back; true once each readout can take all messages, or has gone.

@@ -145,7 +145,7 @@ impl Saved {
         out
     }
 
-    /// Reads a saved state; `None`: these bytes are none.
+    /// Reads a saved state; `None`: they are something else.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Saved> {
         let rest = &mut { bytes };

@@ -40,7 +40,7 @@ enum Work {
     Mark(Mark),
 }
 
-/// A place between batches: its owner is told when everything before is recorded.
+/// A place between batches: its owner learns when everything before is recorded.
 #[derive(Debug)]
 pub(crate) struct Mark {
     /// No batch follows soon: the disk is forced for it.

@@ -89,7 +89,7 @@ struct Node {
     was_killed: bool,
     /// The builder that this one replaced.
     succession: Option<Succession>,
-    /// Where another builder replaced this one: the batches of its files that are valid.
+    /// The batches of its files that are valid, if another builder replaced it.
     valid_batches: Option<u64>,
     /// Another builder has counts of this one's partitions.
     is_counted_elsewhere: bool,

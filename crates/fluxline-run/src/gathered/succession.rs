@@ -1,5 +1,5 @@
-//! Builders that were replaced: their files are valid up to what the successor went on from, and the
-//! successor has the counts of their partitions.
+//! Builders that were replaced: their files are valid up to the state from which the successor
+//! went on, and the successor has the counts of their partitions.
 
 use std::collections::BTreeMap;
 use std::path::Path;

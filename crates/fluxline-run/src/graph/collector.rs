@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline_cluster::builder::{BuilderNode, Progress, Put};
 use fluxline_cluster::edges::Inlets;
-use fluxline_cluster::{BuiltSource, OutputBatch, PartitionBuilder, TakenOver};
+use fluxline_cluster::{OutputBatch, PartitionBuilder, TakenOver};
 use fluxline_core::{Moment, Span, planted};
-use fluxline_daq::event::EventBatch;
 
+use super::from_node::{Built, FromNode};
 use super::holds::Holds;
 use super::link::EPOCH;
 use super::loop_side::LoopSide;
@@ -22,7 +22,6 @@ use crate::built::taken_of;
 use crate::monitor::{Monitor, Stats};
 use crate::output::Output;
 use crate::periods::Counts;
-use crate::record::Mark;
 use crate::stop::Stop;
 
 /// Time between two publications of counters.
@@ -36,38 +35,6 @@ const RESTS_MAX: u32 = 1_000;
 
 /// The name of the file in which a builder says whom it replaced.
 pub(crate) const SUCCESSION_FILE: &str = "succession.json";
-
-/// A message of a node to the collector.
-pub(crate) enum FromNode {
-    Built(Built),
-    /// The batches of this process so far wait to be recorded.
-    Mark(Mark),
-    /// In a simulated world: the batches of a builder so far are in the state with this number.
-    Saving {
-        builder: usize,
-        number: u64,
-    },
-    /// In a simulated world: a readout has this state of a builder.
-    Saved {
-        builder: usize,
-        readout: usize,
-        number: u64,
-    },
-    /// In a simulated world: a builder was replaced from this state on.
-    Replaced {
-        builder: usize,
-        number: u64,
-    },
-}
-
-/// The closed events of one partition.
-pub(crate) struct Built {
-    builder: usize,
-    partition: u32,
-    /// Its sources that are new since its last batch.
-    sources: Vec<BuiltSource>,
-    events: EventBatch,
-}
 
 /// A builder in its thread.
 pub(crate) struct BuilderThread<I> {

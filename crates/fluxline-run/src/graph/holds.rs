@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use fluxline_core::planted;
 
-use super::collector::Built;
+use super::from_node::Built;
 
 /// The batches of all builders that every readout does not know as saved.
 pub(crate) struct Holds {

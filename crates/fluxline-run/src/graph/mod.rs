@@ -15,6 +15,7 @@
 
 mod actuators;
 mod collector;
+mod from_node;
 mod holds;
 mod link;
 mod loop_side;
@@ -60,7 +61,8 @@ use crate::ring::InputRing;
 use crate::stop::Stop;
 
 pub(crate) use collector::SUCCESSION_FILE;
-use collector::{BATCHES, BuilderThread, Clock, Collector, FromNode};
+use collector::{BATCHES, BuilderThread, Clock, Collector};
+use from_node::FromNode;
 use holds::Holds;
 use link::{BACK_RING_BYTES, EPOCH, Link, Places, RECORD_BYTES};
 use loop_side::LoopSide;

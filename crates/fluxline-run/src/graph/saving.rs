@@ -9,7 +9,7 @@ use fluxline_cluster::edges::{Inlets, Offered};
 use fluxline_cluster::succession::{Message, Saved, pieces};
 use fluxline_core::{Moment, Span};
 
-use super::collector::FromNode;
+use super::from_node::FromNode;
 use crate::record::{Mark, Settled};
 
 /// The longest time without a state, while records come.
@@ -30,7 +30,7 @@ pub(crate) struct Saving {
     made: Option<Saved>,
     /// The last mark was set, behind everything.
     is_ending: bool,
-    /// The readouts were told the end: for each, the moves that it had asked for.
+    /// The readouts know the end: for each, the moves that it had asked for.
     told: Option<Vec<u32>>,
     /// The disk failed: nothing can be saved any more.
     has_failed: bool,

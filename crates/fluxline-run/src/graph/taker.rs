@@ -12,7 +12,7 @@ use fluxline_daq::ledger::Ledger;
 use fluxline_daq::pipeline::InputTaken;
 use fluxline_packet::Description;
 
-use super::collector::FromNode;
+use super::from_node::FromNode;
 use super::parts::{Board, ReadoutPart};
 use crate::built::name_rules;
 use crate::monitor::Monitor;

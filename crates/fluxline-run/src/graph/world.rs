@@ -20,7 +20,8 @@ use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::{Experiment, Source};
 
 use super::actuators::record_bytes;
-use super::collector::{BATCHES, FromNode};
+use super::collector::BATCHES;
+use super::from_node::FromNode;
 use super::link::{EPOCH, Places};
 use super::parts::Board;
 use super::sensor::{COME_BY, Packets, Sensor, read_record};
