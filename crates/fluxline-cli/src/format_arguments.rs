@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use fluxline_daq::capture::raw::LengthPrefix;
 
@@ -120,6 +120,15 @@ pub struct WiresharkArguments {
     pub link_type: Option<u16>,
 }
 
+/// The link of gateware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GatewareLinkName {
+    /// Datagrams to a socket
+    Udp,
+    /// RDMA WRITE with immediate into memory (RoCEv2, unreliable connection)
+    Roce,
+}
+
 /// `fluxline format fpga`.
 #[derive(Debug, Args)]
 pub struct GatewareArguments {
@@ -129,6 +138,9 @@ pub struct GatewareArguments {
     /// The folder to write; it must not exist, be empty, or be one that this command wrote
     #[arg(long, short = 'o', value_name = "FOLDER")]
     pub output: PathBuf,
+    /// The way into the receiver
+    #[arg(long, value_enum, default_value_t = GatewareLinkName::Udp)]
+    pub link: GatewareLinkName,
     /// The packet type to send; default: the first one with a packet counter or a key
     #[arg(long, value_name = "NAME")]
     pub packet: Option<String>,

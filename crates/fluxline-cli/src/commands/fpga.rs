@@ -6,11 +6,11 @@ use std::path::Path;
 
 use fluxline::udp::{AccessError, RegisterWindow};
 use fluxline_daq::formats;
-use fluxline_packet::fpga::{self, GatewareFile, GatewareOptions, registers};
+use fluxline_packet::fpga::{self, GatewareFile, GatewareLink, GatewareOptions, registers};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::format_arguments::{self, GatewareArguments};
+use crate::format_arguments::{self, GatewareArguments, GatewareLinkName};
 use crate::fpga_arguments::{BoardArguments, ReadArguments, WriteArguments};
 use crate::say;
 
@@ -24,6 +24,10 @@ pub fn gateware(arguments: &GatewareArguments, json: bool) -> Result<(), Failure
     let parameters = format_arguments::parameters(&arguments.format.parameters)?;
     let loaded = formats::load(&arguments.format.format, &parameters)?;
     let options = GatewareOptions {
+        link: match arguments.link {
+            GatewareLinkName::Udp => GatewareLink::Udp,
+            GatewareLinkName::Roce => GatewareLink::Roce,
+        },
         packet: arguments.packet.as_deref(),
         payload_bytes: arguments.payload_bytes,
         mtu: arguments.mtu,

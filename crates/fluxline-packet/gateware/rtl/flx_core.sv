@@ -14,9 +14,12 @@ module flx_core #(
     parameter [47:0] PEER_MAC = 48'hffffffffffff,
     parameter [31:0] PEER_IP = {8'd10, 8'd23, 8'd0, 8'd1},
     parameter [15:0] OWN_PORT = 6006,
-    parameter [15:0] PEER_PORT = 6006,
+    parameter [15:0] PEER_PORT = flx_layout_pkg::ROCE ? 4791 : 6006,
     parameter [31:0] SOURCE = 7,
     parameter [15:0] GAP = 0,
+    parameter [23:0] DEST_QP = 0, FIRST_PSN = 0,       // this line and the next two: RoCEv2 only
+    parameter [31:0] RKEY = 0, RING_BYTES = 0,         // no ring: nothing is sent until it is set
+    parameter [63:0] RING_BASE = 0,
     parameter [15:0] REGISTER_PORT = 6007
 ) (
     input  wire        clk,
@@ -42,7 +45,10 @@ module flx_core #(
   wire [47:0] own_mac, peer_mac;
   wire [31:0] own_ip, peer_ip, source;
   wire [15:0] own_port, peer_port, gap;
-  wire enable, settings_free;
+  wire enable, settings_free, settings_taken, ring_restart;
+  wire [23:0] dest_qp, first_psn;
+  wire [31:0] rkey, ring_bytes;
+  wire [63:0] ring_base;
   wire reg_valid, reg_write, reg_ready, reg_error;
   wire [31:0] reg_address, reg_wdata, reg_rdata;
   wire [31:0] arp_replies, echo_replies, register_replies, requests_missed, frames_wrong;
@@ -52,7 +58,8 @@ module flx_core #(
   flx_packetiser #(.FIFO_WORDS(FIFO_WORDS), .UDP_SUM(UDP_SUM)) packetiser (
       .clk, .rst, .dst_mac(peer_mac), .src_mac(own_mac), .src_ip(own_ip), .dst_ip(peer_ip),
       .src_port(own_port), .dst_port(peer_port), .source({32'd0, source}), .enable,
-      .settings_free, .gap, .s_offered(s_valid), .s_data, .s_key, .s_ticks,
+      .settings_free, .settings_taken, .dest_qp, .first_psn, .rkey, .ring_bytes, .ring_base,
+      .ring_restart, .gap, .s_offered(s_valid), .s_data, .s_key, .s_ticks,
       .m_tvalid(pv), .m_tready(tx_tready && !reply), .m_tdata(pd), .m_tkeep(pk), .m_tlast(pl),
       .blocks_taken, .blocks_dropped, .packets_sent, .blocks_waiting);
   flx_responder responder (
@@ -64,10 +71,13 @@ module flx_core #(
       .frames_wrong);
   flx_registers #(
       .OWN_MAC(OWN_MAC), .OWN_IP(OWN_IP), .PEER_MAC(PEER_MAC), .PEER_IP(PEER_IP),
-      .OWN_PORT(OWN_PORT), .PEER_PORT(PEER_PORT), .SOURCE(SOURCE), .GAP(GAP)) registers (
+      .OWN_PORT(OWN_PORT), .PEER_PORT(PEER_PORT), .SOURCE(SOURCE), .GAP(GAP),
+      .DEST_QP(DEST_QP), .FIRST_PSN(FIRST_PSN), .RKEY(RKEY), .RING_BYTES(RING_BYTES),
+      .RING_BASE(RING_BASE)) registers (
       .clk, .rst, .valid(reg_valid), .write(reg_write), .address(reg_address),
       .wdata(reg_wdata), .ready(reg_ready), .rdata(reg_rdata), .error(reg_error),
-      .settings_free, .enable, .gap, .own_mac, .own_ip, .peer_mac, .peer_ip, .own_port,
+      .settings_free, .settings_taken, .dest_qp, .first_psn, .rkey, .ring_bytes, .ring_base,
+      .ring_restart, .enable, .gap, .own_mac, .own_ip, .peer_mac, .peer_ip, .own_port,
       .peer_port, .source, .blocks_taken, .blocks_dropped, .packets_sent, .blocks_waiting,
       .arp_replies, .echo_replies, .register_replies, .requests_missed, .frames_wrong);
   assign tx_tvalid = reply ? rv : pv;

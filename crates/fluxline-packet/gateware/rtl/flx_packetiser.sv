@@ -6,6 +6,9 @@
 // inside a frame tvalid never falls (a 10G MAC has no way to pause there).
 //
 //   blocks_taken = blocks_dropped + blocks_waiting + packets_sent     (at every cycle)
+//
+// With RoCEv2, a frame is an RDMA WRITE ONLY with immediate into the next slot of a ring in the
+// receiver's memory; flx_icrc pads it and appends the invariant CRC.
 `default_nettype none
 module flx_packetiser #(
     parameter int BLOCK_WORDS = flx_layout_pkg::PAYLOAD_BYTES / 8,
@@ -19,8 +22,13 @@ module flx_packetiser #(
     input  wire [31:0] src_ip, dst_ip,
     input  wire [15:0] src_port, dst_port,
     input  wire [63:0] source,
+    input  wire [23:0] dest_qp, first_psn,             // this line and the next three: RoCEv2 only
+    input  wire [31:0] rkey, ring_bytes,
+    input  wire [63:0] ring_base,
+    input  wire        ring_restart,   // a cycle behind the change: first PSN, first slot
     input  wire        enable,         // read with the first word of a block
     output wire        settings_free,
+    input  wire        settings_taken, // with settings_free: they change with the next cycle
     input  wire [15:0] gap,            // least cycles from a frame's end to the next one's start
     // four 16-bit samples a cycle, in wire order: [7:0] goes first
     input  wire        s_offered,
@@ -28,17 +36,20 @@ module flx_packetiser #(
     input  wire [63:0] s_key,          // read with the first word of a block
     input  wire [63:0] s_ticks,
     // AXI stream of frames without preamble and FCS
-    output reg         m_tvalid,
+    output wire        m_tvalid,
     input  wire        m_tready,
-    output reg  [63:0] m_tdata,
-    output reg  [7:0]  m_tkeep,
-    output reg         m_tlast,
+    output wire [63:0] m_tdata,
+    output wire [7:0]  m_tkeep,
+    output wire        m_tlast,
     // the ledger
     output reg  [63:0] blocks_taken, blocks_dropped, packets_sent,
     output wire [15:0] blocks_waiting
 );
-  localparam int USER_BYTES = flx_layout_pkg::USER_BYTES;
   localparam int HEADER_BYTES = flx_layout_pkg::HEADER_BYTES;
+  localparam bit ROCE = flx_layout_pkg::ROCE;
+  localparam int PAD_BYTES = flx_layout_pkg::PAD_BYTES;
+  localparam int TRAILER_BYTES = ROCE ? PAD_BYTES + 4 : 0;
+  localparam [15:0] IP_LENGTH = 16'(HEADER_BYTES - 14 + BLOCK_WORDS * 8 + TRAILER_BYTES);
   localparam int AW = $clog2(FIFO_WORDS);
   localparam int BLOCKS = FIFO_WORDS / BLOCK_WORDS;
   localparam int BW = $clog2(BLOCKS + 1);
@@ -46,6 +57,7 @@ module flx_packetiser #(
   localparam int FULL = HEADER_BYTES / 8;              // beats with header bytes only
   localparam int REST = HEADER_BYTES % 8;              // header bytes in the beat behind them
   localparam int BEATS = (HEADER_BYTES + 7) / 8;
+  localparam [31:0] SLOT_BYTES = flx_layout_pkg::SLOT_BYTES;
   localparam bit ODD = (HEADER_BYTES % 2) == 1;
 
   function [31:0] fold(input [31:0] x);                // one step of the one's complement
@@ -63,7 +75,8 @@ module flx_packetiser #(
   reg wr_admitted;
   reg [BW-1:0] used, ready_blocks;                     // blocks admitted, blocks complete
   wire wr_first = wr_word == 0;
-  wire s_valid = s_offered && (enable || !wr_first);
+  wire ring_there = !ROCE || ring_bytes >= SLOT_BYTES; // room for a packet where it would go
+  wire s_valid = s_offered && ((enable && ring_there) || !wr_first);
   wire wr_last = wr_word == CW'(BLOCK_WORDS - 1);
   wire admit = wr_first ? used != BW'(BLOCKS) : wr_admitted;
   wire take = s_valid && admit;
@@ -126,14 +139,18 @@ module flx_packetiser #(
   reg [63:0] h_key, h_ticks, h_blocks, h_dropped, h_seq;
   reg [31:0] h_payload_sum;
   reg [15:0] h_ip_sum, h_udp_sum;
+  reg [31:0] h_offset;                                 // RoCEv2: the place of the next packet
+  reg [23:0] h_psn;
+  reg [63:0] h_address;
   reg [DA-1:0] h_at;
-  wire block_begun = prep == P_IDLE && ready_blocks != 0;
+  wire block_begun = prep == P_IDLE && ready_blocks != 0 && ring_there && !settings_taken;
   assign settings_free = prep == P_IDLE;
   wire [8*HEADER_BYTES-1:0] header;
   flx_layout layout (
       .dst_mac, .src_mac, .src_ip, .dst_ip, .src_port, .dst_port,
       .ip_sum(h_ip_sum), .udp_sum(h_udp_sum), .source, .sequence_(h_seq), .key(h_key),
-      .ticks(h_ticks), .taken(h_blocks), .dropped(h_dropped), .bytes(header));
+      .ticks(h_ticks), .taken(h_blocks), .dropped(h_dropped), .dest_qp, .rkey, .psn(h_psn),
+      .address(h_address), .bytes(header));
 
   localparam int IW = $clog2(BEATS + 1);
   reg [IW-1:0] index;                                  // beat of the header, read by both machines
@@ -146,13 +163,19 @@ module flx_packetiser #(
       in_range[l] = 16'({i, 3'd0}) + 16'(2 * l) >= from && 16'({i, 3'd0}) + 16'(2 * l) < to;
   endfunction
   reg [63:0] sum_beat;
-  reg [3:0] sum_ip, sum_udp;
-  reg [19:0] lanes_ip, lanes_udp;
-  reg [31:0] acc_ip, acc_udp;
+  reg [3:0] sum_udp;
+  reg [19:0] lanes_udp, acc_ip;
+  reg [31:0] acc_udp;
   reg [2:0] step;
-  localparam [15:0] UDP_LENGTH = 16'(8 + USER_BYTES + BLOCK_WORDS * 8);
+  localparam [15:0] UDP_LENGTH = IP_LENGTH - 16'd20;
+  localparam [19:0] IP_CONSTANT = 20'h04500 + {4'd0, IP_LENGTH} + 20'h04000 + 20'h04011;
   localparam [31:0] PSEUDO = 32'h01100 + {16'd0, UDP_LENGTH[7:0], UDP_LENGTH[15:8]};
   wire sent_header;
+  wire [15:0] address_half = index[1] ? (index[0] ? dst_ip[15:0] : dst_ip[31:16])
+                                      : (index[0] ? src_ip[15:0] : src_ip[31:16]);
+  function [19:0] fold20(input [19:0] x);
+    fold20 = {16'd0, x[19:16]} + {4'd0, x[15:0]};
+  endfunction
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -164,17 +187,16 @@ module flx_packetiser #(
         about_rd <= about_rd == DA'(BLOCKS - 1) ? 0 : about_rd + 1'b1;
         h_ip_sum <= 0; h_udp_sum <= 0;
         prep <= P_SUM;
-        sum_ip <= 0; sum_udp <= 0; lanes_ip <= 0; lanes_udp <= 0;
-        acc_ip <= 0;
+        sum_udp <= 0; lanes_udp <= 0;
+        acc_ip <= IP_CONSTANT;
         acc_udp <= PSEUDO;
       end
       P_SUM, P_FOLD: begin
         sum_beat <= beat;
-        sum_ip <= prep == P_SUM ? in_range(index, 14, 34) : 4'd0;
         sum_udp <= prep == P_SUM ? in_range(index, 26, 16'(8 * BEATS)) : 4'd0;
-        lanes_ip <= lanes(sum_beat, sum_ip);
         lanes_udp <= lanes(sum_beat, sum_udp);
-        acc_ip <= acc_ip + {12'd0, lanes_ip};
+        // The header of IP: all but the addresses is constant.
+        if (prep == P_SUM && index < IW'(4)) acc_ip <= acc_ip + {4'd0, address_half};
         acc_udp <= acc_udp + {12'd0, lanes_udp};
         if (index == IW'(4)) h_payload_sum <= sums[h_at];
         if (index == IW'(5)) h_payload_sum <= fold(h_payload_sum);
@@ -184,16 +206,19 @@ module flx_packetiser #(
         if (prep == P_FOLD) begin
           step <= step + 1'b1;
           case (step)
-            0: h_payload_sum <= fold(h_payload_sum);
+            0: begin
+              h_payload_sum <= fold(h_payload_sum);
+              h_address <= ring_base + {32'd0, h_offset};
+            end
             3: begin
-              acc_ip <= fold(acc_ip);
+              acc_ip <= fold20(acc_ip);
               acc_udp <= acc_udp + {16'd0, ODD ? {h_payload_sum[7:0], h_payload_sum[15:8]}
                                                : h_payload_sum[15:0]};
             end
-            4: begin acc_ip <= fold(acc_ip); acc_udp <= fold(acc_udp); end
-            5: begin h_ip_sum <= ~acc_ip[15:0]; acc_udp <= fold(acc_udp); end
+            4: begin acc_ip <= fold20(acc_ip); acc_udp <= fold(acc_udp); end
+            5: begin h_ip_sum <= ~{acc_ip[7:0], acc_ip[15:8]}; acc_udp <= fold(acc_udp); end
             6: begin
-              h_udp_sum <= !UDP_SUM ? 16'd0 : acc_udp[15:0] == 16'hffff ? 16'hffff : ~acc_udp[15:0];
+              h_udp_sum <= ROCE || !UDP_SUM ? 16'd0 : acc_udp[15:0] == 16'hffff ? 16'hffff : ~acc_udp[15:0];
               prep <= P_READY;
             end
             default: ;
@@ -207,50 +232,65 @@ module flx_packetiser #(
     endcase
   end
 
+  wire ring_last = {1'b0, h_offset} + {SLOT_BYTES, 1'b0} > {1'b0, ring_bytes};  // the last slot
+  always_ff @(posedge clk)
+    if (rst || ring_restart) begin
+      h_offset <= 0; h_psn <= first_psn;
+    end else if (sent_header) begin
+      h_offset <= ring_last ? 32'd0 : h_offset + SLOT_BYTES;
+      h_psn <= h_psn + 1'b1;
+    end
+
   // ---- sending -------------------------------------------------------------------------------
   localparam [1:0] S_IDLE = 0, S_HEAD = 1, S_DATA = 2, S_TAIL = 3;
   reg [1:0] send;
   reg [AW-1:0] rd_at;
   reg [63:0] rd_data, carry;
+  reg b_tvalid, b_tlast;                               // frames without padding and ICRC
+  reg [63:0] b_tdata;
+  reg [7:0] b_tkeep;
+  wire b_tready;
+  wire icrc_holds;
   reg [CW-1:0] rd_word;
   reg [15:0] gap_left;
-  wire go = !m_tvalid || m_tready;
+  wire go = !b_tvalid || b_tready;
   wire start = send == S_IDLE && prep == P_READY && gap_left == 0;
   wire rd = start || (send == S_DATA && go);           // read ahead by one word
   wire data_last = rd_word == CW'(BLOCK_WORDS - 1);
   assign block_out = send == S_DATA && go && data_last;
   assign sent_header = send == S_DATA && go && rd_word == 0;
-  assign blocks_waiting = 16'(used) + 16'(send == S_TAIL || (m_tvalid && m_tlast));
+  assign blocks_waiting = 16'(used) + 16'(send == S_TAIL || (b_tvalid && b_tlast))
+      + 16'(icrc_holds);
 
   always_ff @(posedge clk) begin
     if (rd && !(send == S_DATA && data_last)) rd_data <= mem[rd_at];
     if (rst) begin
-      send <= S_IDLE; rd_at <= 0; index <= 0; m_tvalid <= 0; m_tlast <= 0;
+      send <= S_IDLE; rd_at <= 0; index <= 0; b_tvalid <= 0; b_tlast <= 0;
       gap_left <= 0; packets_sent <= 0; rd_word <= 0;
     end else begin
       if (prep == P_IDLE) index <= 0;
       else if (prep == P_SUM) index <= index == IW'(BEATS - 1) ? 0 : index + 1'b1;
       if (rd && !(send == S_DATA && data_last)) rd_at <= rd_at + 1'b1;
-      if (m_tready) m_tvalid <= 0;
-      if (gap_left != 0 && !(m_tvalid && !m_tready)) gap_left <= gap_left - 1'b1;
+      if (b_tready) b_tvalid <= 0;
+      if (gap_left != 0 && !(b_tvalid && !b_tready)) gap_left <= gap_left - 1'b1;
       if (m_tvalid && m_tready && m_tlast) packets_sent <= packets_sent + 1'b1;
       case (send)
         S_IDLE: if (start) begin
           send <= S_HEAD; rd_word <= 0;
         end
         S_HEAD: if (go) begin
-          m_tvalid <= 1; m_tdata <= beat; m_tkeep <= 8'hff; m_tlast <= 0;
+          b_tvalid <= 1; b_tdata <= beat; b_tkeep <= 8'hff; b_tlast <= 0;
           index <= index + 1'b1;
           if (index == IW'(FULL - 1)) send <= S_DATA;
         end
         S_DATA: if (go) begin
-          m_tvalid <= 1; m_tkeep <= 8'hff;
-          if (REST == 0) m_tdata <= rd_data;
+          b_tvalid <= 1; b_tkeep <= 8'hff;
+          if (REST == 0) b_tdata <= rd_data;
           else begin
-            m_tdata <= rd_data << (8 * REST) | (rd_word == 0 ? beat : carry);
+            b_tdata <= rd_data << (8 * REST) | (rd_word == 0 ? beat : carry);
             carry <= rd_data >> (64 - 8 * REST);
           end
-          m_tlast <= REST == 0 && data_last;
+          b_tlast <= REST == 0 && data_last;
           rd_word <= rd_word + 1'b1;
           if (data_last) begin
             send <= REST == 0 ? S_IDLE : S_TAIL;
@@ -258,13 +298,28 @@ module flx_packetiser #(
           end
         end
         S_TAIL: if (go) begin
-          m_tvalid <= 1; m_tdata <= carry; m_tkeep <= 8'((1 << REST) - 1); m_tlast <= 1;
+          b_tvalid <= 1; b_tdata <= carry; b_tkeep <= 8'((1 << REST) - 1); b_tlast <= 1;
           send <= S_IDLE;
           gap_left <= gap;
         end
       endcase
     end
   end
+  generate
+    if (ROCE) begin : gen_icrc
+      flx_icrc #(.LAST_BYTES(REST == 0 ? 8 : REST), .PAD_BYTES(PAD_BYTES)) icrc (
+          .clk, .rst, .s_tvalid(b_tvalid), .s_tlast(b_tlast), .s_tready(b_tready),
+          .s_tdata(b_tdata), .s_tkeep(b_tkeep), .m_tvalid, .m_tlast, .m_tready, .m_tdata,
+          .m_tkeep, .holds(icrc_holds));
+    end else begin : gen_plain
+      assign m_tvalid = b_tvalid;
+      assign m_tdata = b_tdata;
+      assign m_tkeep = b_tkeep;
+      assign m_tlast = b_tlast;
+      assign b_tready = m_tready;
+      assign icrc_holds = 0;
+    end
+  endgenerate
 `ifdef FORMAL
   `include "flx_packetiser_props.svh"
 `endif

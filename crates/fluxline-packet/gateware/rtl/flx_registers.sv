@@ -11,7 +11,10 @@ module flx_registers #(
     parameter [15:0] OWN_PORT = 0,
     parameter [15:0] PEER_PORT = 0,
     parameter [31:0] SOURCE = 0,
-    parameter [15:0] GAP = 0
+    parameter [15:0] GAP = 0,
+    parameter [23:0] DEST_QP = 0, FIRST_PSN = 0,
+    parameter [31:0] RKEY = 0, RING_BYTES = 0,
+    parameter [63:0] RING_BASE = 0
 ) (
     input  wire        clk,
     input  wire        rst,
@@ -24,6 +27,11 @@ module flx_registers #(
     output reg  [31:0] rdata,
     output reg         error,
     input  wire        settings_free,
+    output wire        settings_taken,
+    output reg  [23:0] dest_qp, first_psn,             // this line and the next three: RoCEv2 only
+    output reg  [31:0] rkey, ring_bytes,
+    output reg  [63:0] ring_base,
+    output reg         ring_restart,
     output reg         enable,
     output reg  [15:0] gap,
     output reg  [47:0] own_mac,
@@ -70,19 +78,39 @@ module flx_registers #(
       flx_map_pkg::FRAMES_WRONG: value = frames_wrong;
       default: known = 0;
     endcase
+    // Settings of RoCEv2 are not there without it.
+    if (flx_layout_pkg::ROCE) case (address)
+      flx_map_pkg::DEST_QP: begin known = 1; writable = 1; value = {8'd0, dest_qp}; end
+      flx_map_pkg::RKEY: begin known = 1; writable = 1; value = rkey; end
+      flx_map_pkg::RING_BASE_HIGH: begin known = 1; writable = 1; value = ring_base[63:32]; end
+      flx_map_pkg::RING_BASE_LOW: begin known = 1; writable = 1; value = ring_base[31:0]; end
+      flx_map_pkg::RING_BYTES: begin known = 1; writable = 1; value = ring_bytes; end
+      flx_map_pkg::FIRST_PSN: begin known = 1; writable = 1; value = {8'd0, first_psn}; end
+      default: ;
+    endcase
   end
   wire allowed = known && (!write || writable);
   wire now = valid && !ready && (settings_free || !write);
+  assign settings_taken = now && write;
   always_ff @(posedge clk) begin
     ready <= now && !rst;
     rdata <= allowed ? (write ? wdata : value) : 32'd0;
     error <= !allowed;
+    ring_restart <= rst;
     if (rst) begin
       enable <= 1; gap <= GAP; own_mac <= OWN_MAC; own_ip <= OWN_IP; peer_mac <= PEER_MAC;
       peer_ip <= PEER_IP; own_port <= OWN_PORT; peer_port <= PEER_PORT; source <= SOURCE;
       s_taken <= 0; s_dropped <= 0; s_sent <= 0; s_waiting <= 0;
+      dest_qp <= DEST_QP; first_psn <= FIRST_PSN; rkey <= RKEY; ring_bytes <= RING_BYTES;
+      ring_base <= RING_BASE;
     end else if (now && write) begin
       case (address)
+        flx_map_pkg::DEST_QP: dest_qp <= wdata[23:0];
+        flx_map_pkg::RKEY: rkey <= wdata;
+        flx_map_pkg::RING_BASE_HIGH: begin ring_base[63:32] <= wdata; ring_restart <= 1; end
+        flx_map_pkg::RING_BASE_LOW: begin ring_base[31:0] <= wdata; ring_restart <= 1; end
+        flx_map_pkg::RING_BYTES: begin ring_bytes <= wdata; ring_restart <= 1; end
+        flx_map_pkg::FIRST_PSN: begin first_psn <= wdata[23:0]; ring_restart <= 1; end
         flx_map_pkg::CONTROL: enable <= wdata[0];
         flx_map_pkg::GAP: gap <= wdata[15:0];
         flx_map_pkg::OWN_MAC_HIGH: own_mac[47:32] <= wdata[15:0];

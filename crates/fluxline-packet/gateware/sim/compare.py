@@ -9,13 +9,14 @@ sim, status, run = (json.load(open(path)) for path in sys.argv[1:4])
 ledger = run["ledger"]
 
 
-def total(entries):
-    keys = entries[0]["counters"] if entries else {}
-    return {key: sum(entry["counters"][key] for entry in entries) for key in keys}
+def total(entries, part="counters"):
+    keys = entries[0].get(part, {}) if entries else {}
+    return {key: sum(entry[part][key] for entry in entries) for key in keys}
 
 
 source, wire = total(ledger["sources"]), sim["wire"]
 socket_dropped = total(ledger["inputs"])["socket_dropped"]
+remote = total(ledger["inputs"], "remote")
 laws = [
     ("taken = dropped in the FIFO + waiting + sent, in the RTL",
      sim["blocks_taken"], sim["blocks_dropped"] + sim["blocks_waiting"] + sim["packets_sent"]),
@@ -29,12 +30,21 @@ laws = [
     ("the receiver's count of dropped blocks is the RTL's",
      source["board_dropped"], sim["blocks_dropped"]),
     ("the board's counts and its packet counter agree", source["board_contradictions"], 0),
-    ("lost = lost on purpose + dropped by the kernel at the socket",
-     source["lost"], wire["lost"] + socket_dropped),
+    ("lost = lost on purpose + dropped by the kernel at the socket + with a wrong ICRC",
+     source["lost"], wire["lost"] + socket_dropped + remote.get("frames_wrong_check", 0)),
     ("taken = recorded + lost + dropped in the FIFO",
      sim["blocks_taken"], source["recorded"] + source["lost"] + source["board_dropped"]),
     ("the receiver's ledger closes", run["closes"], True),
 ]
+if remote.get("frames"):
+    laws += [
+        ("frames with a flipped bit are those with a wrong ICRC",
+         wire["flipped"], remote["frames_wrong_check"]),
+        ("every other frame is in its slot of the memory",
+         remote["frames_placed"], wire["written"] - wire["flipped"] - socket_dropped),
+        ("the numbers of frames say what was sent",
+         remote["frames_expected"], sim["packets_sent"]),
+    ]
 bad = 0
 for name, left, right in laws:
     bad += left != right

@@ -1,8 +1,9 @@
 // The verilated core on a TAP device, in a capture file, or on nothing (for speed).
 //   flx_sim [--tap NAME | --pcap FILE] [--blocks N] [--duty PERMILLE] [--stall PERMILLE]
-//           [--stall-cycles N] [--lose PER_MILLION] [--until FILE] [--seed N] [--rate 1]
+//           [--stall-cycles N] [--lose PER_MILLION] [--flip PER_MILLION] [--until FILE]
+//           [--seed N] [--rate 1]
 // The first and the last blocks come slowly, without stalls and losses, for a
-// receiver to see all.
+// receiver to see all. --flip changes a bit of a packet behind the core, for its check to fail.
 // Prints the core's ledger and what this program did to the frames as one JSON document.
 // --rate compares the cycles from frame to frame in the middle half of the run with those of a
 // 10 GbE line (preamble, FCS and least gap: 24 bytes a frame); status 1: the line has pauses.
@@ -50,7 +51,7 @@ int main(int argc, char **argv) {
     std::string tap, pcap, until;
     bool rate = false;
     uint64_t blocks = 1000;
-    uint32_t duty = 900, stall = 0, stall_cycles = 50, lose = 0;
+    uint32_t duty = 900, stall = 0, stall_cycles = 50, lose = 0, flip = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
         std::string key = argv[i], value = argv[i + 1];
         if (key == "--tap") tap = value;
@@ -63,6 +64,7 @@ int main(int argc, char **argv) {
             else if (key == "--stall") stall = n;
             else if (key == "--stall-cycles") stall_cycles = n;
             else if (key == "--lose") lose = n;
+            else if (key == "--flip") flip = n;
             else if (key == "--rate") rate = n != 0;
             else if (key == "--seed") state = n * 2 + 1;
             else return fprintf(stderr, "flx_sim: %s?\n", key.c_str()), 2;
@@ -83,7 +85,8 @@ int main(int argc, char **argv) {
 
     std::vector<uint8_t> frame, rx;
     size_t rx_at = 0;
-    uint64_t cycles = 0, written = 0, replies = 0, lost = 0, refused = 0, bytes = 0, received = 0;
+    uint64_t cycles = 0, written = 0, replies = 0, lost = 0, flipped = 0, refused = 0;
+    uint64_t bytes = 0, received = 0;
     uint64_t words_left = blocks * block_words, word = 0;
     uint32_t stalled = 0;
     uint64_t last_end = 0, most_cycles = 0, frame_bytes = 0;
@@ -126,7 +129,14 @@ int main(int argc, char **argv) {
                 // UDP, and not from the port of the register window
                 bool data_packet = frame.size() > 35 && frame[12] == 8 && frame[23] == 17
                     && (frame[34] << 8 | frame[35]) != register_port;
-                if (data_packet && lose && !calm && rnd() % 1000000 < lose) lost++;
+                if (data_packet && flip && !calm && rnd() % 1000000 < flip) {
+                    frame[header_bytes + rnd() % (8 * block_words)] ^= 1 << rnd() % 8;
+                    flipped++;
+                } else if (data_packet && lose && !calm && rnd() % 1000000 < lose) {
+                    lost++;
+                    frame.clear();
+                }
+                if (frame.empty()) {}
                 else if (fd >= 0) {
                     while (write(fd, frame.data(), frame.size()) < 0) {
                         if (errno != EAGAIN) { refused++; break; }
@@ -167,11 +177,11 @@ int main(int argc, char **argv) {
     if (file) fclose(file);
     printf("{\"blocks_taken\": %lu, \"blocks_dropped\": %lu, \"blocks_waiting\": %u, "
            "\"packets_sent\": %lu,\n \"wire\": {\"written\": %lu, "
-           "\"lost\": %lu, \"replies\": %lu, \"refused\": %lu, "
+           "\"lost\": %lu, \"flipped\": %lu, \"replies\": %lu, \"refused\": %lu, "
            "\"received\": %lu, \"bytes\": %lu},\n \"cycles\": %lu, \"seconds\": %.3f, "
            "\"cycles_per_s\": %.0f, \"frames_per_s\": %.0f}\n",
            top.blocks_taken, top.blocks_dropped, top.blocks_waiting, top.packets_sent,
-           written, lost, replies, refused, received,
+           written, lost, flipped, replies, refused, received,
            bytes, cycles, ended, cycles / seconds(), top.packets_sent / ended);
     if (!rate) return 0;
     if (!most_cycles) return fprintf(stderr, "flx_sim: too few blocks for a rate\n"), 1;

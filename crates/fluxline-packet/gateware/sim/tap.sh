@@ -18,11 +18,13 @@ ip link set lo up
 ip tuntap add dev tap0 mode tap
 ip link set tap0 address 02:f1:0a:0b:0c:fe up
 ip addr add 10.23.0.1/24 dev tap0
-"$FLUXLINE" run --udp 10.23.0.1:6006 --format packet.toml --events packet \
+receive="--udp 10.23.0.1:6006 --format packet.toml --events packet" port=1776     # 6006
+[ ! -e roce.toml ] || receive=roce.toml port=12B7                                # 4791
+"$FLUXLINE" run $receive \
     --folder "$OUT/run" --accept missing,socket_dropped > "$OUT/run.txt" 2>&1 &
 RUN=$!
 tries=0
-until grep -q ':1776 ' /proc/net/udp; do        # 6006: the receiver listens
+until grep -q ":$port " /proc/net/udp; do       # the receiver listens
     tries=$((tries + 1))
     [ $tries -lt 600 ] && kill -0 $RUN || { cat "$OUT/run.txt"; exit 1; }
     sleep 0.1

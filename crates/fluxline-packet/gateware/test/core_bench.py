@@ -9,10 +9,18 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from scapy.all import ARP, ICMP, IP, UDP, Ether, PcapReader, raw
 
-from layout import FIELDS, FIFO, HEADER, PAYLOAD, REGISTERS
+from layout import FIELDS, FIFO, HEADER, PAYLOAD, REGISTERS, ROCE, SLOT
+
+if ROCE:
+    from scapy.contrib.roce import BTH
 
 BOARD, HOST = "02:f1:0a:0b:0c:01", "02:f1:0a:0b:0c:fe"
 WORDS = PAYLOAD // 8
+# RoCEv2: base header, address, immediate before the packet; padding and ICRC behind it.
+LINK = 32 if ROCE else 0
+TRAILER = -(HEADER + PAYLOAD) % 4 + 4 if ROCE else 0
+RING = dict(DEST_QP=0xABCDEF, RKEY=0x12345678, RING_BASE_HIGH=0x11, RING_BASE_LOW=0xFFFFF000,
+            FIRST_PSN=0xFFFFFD, RING_BYTES=4 * SLOT - 1)
 
 
 class Bench:
@@ -26,11 +34,35 @@ class Bench:
         self.rx = AxiStreamSource(AxiStreamBus.from_prefix(dut, "rx"), dut.clk, dut.rst)
         for end in (self.tx, self.rx):
             end.log.setLevel(logging.WARNING)
+        cocotb.start_soon(self.watch())
         dut.rst.value = 1
         await ClockCycles(dut.clk, 4)
         dut.rst.value = 0
         self.tag = 0
+        for name in RING if ROCE else ():
+            await self.write(name, RING[name])
         return self
+
+    async def watch(self):
+        """Checks that what the core offers stays until it is taken; notes pauses between frames."""
+        dut, offered, ended, self.pauses = self.dut, None, None, []
+        now = 0
+        while True:
+            await RisingEdge(dut.clk)
+            now += 1
+            if dut.rst.value != 0:
+                continue
+            beat = None
+            if dut.tx_tvalid.value == 1:
+                beat = (int(dut.tx_tdata.value), int(dut.tx_tkeep.value), int(dut.tx_tlast.value))
+                if ended is not None:
+                    self.pauses.append(now - ended)
+                    ended = None
+            assert offered in (None, beat), "a beat changed before it was taken"
+            taken = dut.tx_tready.value == 1
+            offered = None if taken else beat
+            if beat and taken and beat[2]:
+                ended = now
 
     async def frame(self):
         return bytes((await with_timeout(self.tx.recv(), 2, "ms")).tdata)
@@ -74,12 +106,14 @@ class Bench:
         assert (operation, echoed) == (0x81, value), name
 
     async def block(self, words, key=0, ticks=0, pause=0.0):
+        """Offers a block; key and time are right with its first word only."""
         for word in words:
             self.dut.s_valid.value = 1
             self.dut.s_data.value = word
             self.dut.s_key.value = key
             self.dut.s_ticks.value = ticks
             await RisingEdge(self.dut.clk)
+            key, ticks = random.getrandbits(64), random.getrandbits(64)
             self.dut.s_valid.value = 0
             while random.random() < pause:
                 await RisingEdge(self.dut.clk)
@@ -96,12 +130,19 @@ def sound(packet):
     """Returns true when scapy makes the same check sums and lengths."""
     again = Ether(raw(packet))
     udp_sum = again[UDP].chksum if UDP in again else None
+    if ROCE and BTH in again:
+        again[BTH].icrc = None
     for layer in (IP, ICMP, UDP):
         if layer in again:
             del again[layer].chksum
     if udp_sum == 0:
         again[UDP].chksum = 0
     return raw(again) == raw(packet)
+
+
+def packet_of(frame):
+    """Returns the packet of the description in a frame."""
+    return raw(Ether(frame)[UDP].payload)[LINK:LINK + HEADER + PAYLOAD]
 
 
 def pieces(signal):
@@ -174,9 +215,9 @@ async def emulated_packets_are_sent_byte_for_byte(dut):
         await bench.block(words, field_of(packet, "key"), field_of(packet, "ticks"),
                           pause=random.choice([0, 0.3]))
         frame = await bench.frame()
-        sent = raw(Ether(frame)[UDP].payload)[:HEADER + PAYLOAD]
+        sent = packet_of(frame)
         assert sent == packet, f"packet {number}: {sent[:HEADER].hex()}, {packet[:HEADER].hex()}"
-        assert sound(Ether(frame)) and len(frame) == 42 + HEADER + PAYLOAD
+        assert sound(Ether(frame)) and len(frame) == 42 + LINK + HEADER + PAYLOAD + TRAILER
 
 
 @cocotb.test()
@@ -215,7 +256,7 @@ async def a_slow_link_drops_whole_blocks_and_the_ledger_closes(dut):
     assert dropped > 0
     at = 0
     for number, frame in enumerate(frames):
-        user = raw(Ether(frame)[UDP].payload)[:HEADER + PAYLOAD]
+        user = packet_of(frame)
         payload = b"".join(word.to_bytes(8, "little") for word in offered[at])
         while user[HEADER:] != payload:    # dropped
             at += 1
@@ -224,6 +265,8 @@ async def a_slow_link_drops_whole_blocks_and_the_ledger_closes(dut):
                     dropped=at - number)
         assert user[:HEADER] == header_of(core), f"packet {number}, block {at}"
         assert sound(Ether(frame))
+        # While nothing went out, the FIFO took as many blocks as it holds.
+        assert number >= FIFO // PAYLOAD or at == number, f"packet {number} is block {at}"
         at += 1
 
 
@@ -235,9 +278,11 @@ async def requests_are_answered_and_others_are_not(dut):
     reply = await bench.ask(request)
     assert reply[ARP].op == 2 and reply[ARP].hwsrc == BOARD and reply[ARP].psrc == "10.23.0.2"
     assert reply.dst == HOST and reply[ARP].hwdst == HOST and reply[ARP].pdst == "10.23.0.1"
-    other = request.copy()
-    other[ARP].pdst = "10.23.0.3"
-    assert await bench.ask(other) is None
+    for address in ("10.23.0.3", "10.24.0.2"):
+        for padding in (b"", bytes(18)):
+            other = request.copy()
+            other[ARP].pdst = address
+            assert await bench.ask(other / padding) is None
     lengths = [*range(0, 80), 500, 1472, 2006]
     for length in lengths:
         body = random.randbytes(length)
@@ -246,6 +291,18 @@ async def requests_are_answered_and_others_are_not(dut):
         reply = await bench.ask(ping)
         assert reply is not None, f"ping of {length} bytes"
         assert reply[ICMP].type == 0 and raw(reply[ICMP].payload) == body and sound(reply)
+    # The new check sum is made of the old one, with its carry.
+    carrying = Ether(src=HOST, dst=BOARD) / IP(src="10.23.0.1", dst="10.23.0.2") / ICMP(seq=0)
+    while Ether(raw(carrying))[ICMP].chksum < 0xF800:
+        carrying[ICMP].seq = (carrying[ICMP].seq + 0x0400) & 0xFFFF
+    reply = await bench.ask(carrying)
+    assert reply is not None and sound(reply)
+    # One request at a time is answered, the others are counted.
+    for _ in range(2):
+        await bench.rx.send(AxiStreamFrame(raw(carrying), tuser=0))
+    assert await bench.frame()
+    await ClockCycles(dut.clk, 100)
+    assert bench.tx.empty() and await bench.read("REQUESTS_MISSED") == 1
     wrong = [
         Ether(src=HOST, dst=BOARD) / IP(src="10.23.0.1", dst="10.23.0.2") / ICMP(chksum=1) / b"x",
         Ether(src=HOST, dst=BOARD) / IP(src="10.23.0.1", dst="10.23.0.2", chksum=1) / ICMP() / b"x",
@@ -267,7 +324,7 @@ async def requests_are_answered_and_others_are_not(dut):
     for length in (1, 7, 8, 9, 14, 33, 41, 42):
         assert await bench.ask(raw(ping)[:length]) is None, length
     assert await bench.read("ARP_REPLIES") == 1
-    assert await bench.read("ECHO_REPLIES") == len(lengths)
+    assert await bench.read("ECHO_REPLIES") == len(lengths) + 2
 
 
 @cocotb.test()
@@ -281,6 +338,7 @@ async def registers_are_read_and_written_and_nothing_beyond_them(dut):
         assert await bench.read(name) == value
     for operation, address in ((0, 0x34), (0, 0x1000), (0, 0x3), (1, 0x0), (1, 0x40), (1, 0xFFC)):
         assert await bench.access(operation, address) == (0xC0 | operation, 0), hex(address)
+    assert ROCE or await bench.access(0, REGISTERS["RING_BYTES"]) == (0xC0, 0)
     before = await bench.read("FRAMES_WRONG")
 
     def flip(at):
@@ -297,6 +355,14 @@ async def registers_are_read_and_written_and_nothing_beyond_them(dut):
     await bench.write("CONTROL", 0)
     await bench.block([0] * WORDS)
     assert await bench.ledger() == [0, 0, 0, 0]
+    # A block that was begun before goes on to its end.
+    await bench.write("CONTROL", 1)
+    await bench.block([2] * (WORDS - 1))
+    await bench.write("CONTROL", 0)
+    await bench.block([3] * (WORDS + 1))
+    assert packet_of(await bench.frame())[-16:] == bytes([2, *[0] * 7, 3, *[0] * 7])
+    await ClockCycles(dut.clk, 4 * WORDS + 100)
+    assert bench.tx.empty()
     # An address changes between frames, never within one.
     await bench.write("CONTROL", 1)
     await bench.write("OWN_IP", 0x0A170002)
@@ -305,3 +371,122 @@ async def registers_are_read_and_written_and_nothing_beyond_them(dut):
         await bench.block([1] * WORDS)
         frame = Ether(await bench.frame())
         assert frame[IP].dst == f"10.23.0.{peer}" and sound(frame)
+
+
+@cocotb.test()
+async def replies_and_settings_go_between_frames_and_harm_none(dut):
+    bench = await Bench().start(dut)
+    await bench.write("GAP", 3)
+    bench.tx.set_pause_generator(iter(lambda: random.random() < 0.1, None))
+    blocks, going = 60, True
+
+    async def samples():
+        for number in range(blocks):
+            await bench.block([number] * WORDS, number, pause=0.2)
+        nonlocal going
+        going = False
+
+    task = cocotb.start_soon(samples())
+    received, replies, asked = [], [], 0
+    tag = 0
+    while going or not task.done() or not bench.rx.idle():
+        # Settings, snapshots and pings while frames go out.
+        for name, value in (("PEER_IP", 0x0A170001 + asked % 250), ("SNAPSHOT", 0)):
+            tag = (tag + 1) % 256
+            body = b"FLXR" + bytes([1, tag, 0, 0]) + REGISTERS[name].to_bytes(4, "big")
+            await bench.rx.send(AxiStreamFrame(raw(
+                Ether(src=HOST, dst=BOARD) / IP(src="10.23.0.1", dst="10.23.0.2")
+                / UDP(sport=40000, dport=6007) / (body + value.to_bytes(4, "big"))), tuser=0))
+            await ClockCycles(dut.clk, random.randrange(20, 120))
+        asked += 1
+    await task
+    await ClockCycles(dut.clk, 40 * WORDS + 2000)
+    while not bench.tx.empty():
+        frame = Ether(await bench.frame())
+        assert sound(frame), frame.show(dump=True)
+        (replies if frame[UDP].sport == 6007 else received).append(frame)
+    assert len(replies) > 3 and all(reply[UDP].dport == 40000 for reply in replies)
+    peers = {frame[IP].dst for frame in received}
+    assert len(peers) > 2, peers
+    taken, dropped, sent, waiting = await bench.ledger()
+    assert (taken, waiting) == (blocks, 0) and sent == len(received) == taken - dropped
+
+
+@cocotb.test()
+async def a_snapshot_in_the_middle_closes_and_frames_keep_their_gap(dut):
+    bench = await Bench().start(dut)
+    await bench.write("GAP", 50)
+    bench.pauses.clear()
+    task = cocotb.start_soon(bench.block([1] * (WORDS * 12)))
+    await ClockCycles(dut.clk, 6 * WORDS)
+    await task
+    while int(dut.blocks_waiting.value):
+        await ClockCycles(dut.clk, 10)
+    await ClockCycles(dut.clk, 20)
+    assert min(bench.pauses[1:]) >= 50 and len(bench.pauses) > 2, bench.pauses
+    while not bench.tx.empty():
+        await bench.frame()
+    await bench.write("SNAPSHOT", 0)
+    before = [await bench.read(f"{name}_LOW") for name in ("TAKEN", "DROPPED", "SENT")]
+    # What comes later is not in the snapshot.
+    await bench.block([1] * WORDS)
+    await bench.frame()
+    after = [await bench.read(f"{name}_LOW") for name in ("TAKEN", "DROPPED", "SENT")]
+    assert before == after and before[0] == before[1] + before[2]
+
+
+@cocotb.test(skip=ROCE)
+async def a_check_sum_of_zero_is_sent_as_ones(dut):
+    bench = await Bench().start(dut)
+    await bench.block([0] * WORDS)
+    first = Ether(await bench.frame())
+    # The last sample makes the sum of the next packet what is sent as 0 by no sender.
+    core = dict(source=7, sequence_=1, key=0, ticks=0, taken=1, dropped=0)
+    body = bytearray(header_of(core) + bytes(PAYLOAD))
+    probe = IP(src=first[IP].src, dst=first[IP].dst) / UDP(
+        sport=first[UDP].sport, dport=first[UDP].dport) / bytes(body)
+    left = IP(raw(probe))[UDP].chksum
+    at = len(body) - 2 - len(body) % 2
+    body[at:at + 2] = left.to_bytes(2, "big")
+    words = [int.from_bytes(body[place:place + 8], "little")
+             for place in range(HEADER, len(body), 8)]
+    await bench.block(words)
+    frame = Ether(await bench.frame())
+    assert packet_of(raw(frame)) == bytes(body) and frame[UDP].chksum == 0xFFFF
+
+
+@cocotb.test(skip=not ROCE)
+async def frames_write_slot_after_slot_and_numbers_and_ring_wrap(dut):
+    bench = await Bench().start(dut)
+
+    async def sends(psn, slot, number):
+        await bench.block([number] * WORDS)
+        frame = Ether(await bench.frame())
+        assert sound(frame) and frame[UDP].dport == 4791 and frame[UDP].chksum == 0
+        base = frame[BTH]
+        assert (base.opcode, base.dqpn, base.psn) == (0x2B, RING["DEST_QP"], psn)
+        assert base.padcount == TRAILER - 4 and base.pkey == 0xFFFF and not base.ackreq
+        rdma = raw(frame[UDP].payload)[12:32]
+        address = (RING["RING_BASE_HIGH"] << 32 | RING["RING_BASE_LOW"]) + slot * SLOT
+        assert rdma == b"".join((address.to_bytes(8, "big"), RING["RKEY"].to_bytes(4, "big"),
+                                 (HEADER + PAYLOAD).to_bytes(4, "big"), number.to_bytes(4, "big")))
+
+    # The ring has room for three slots, and a rest.
+    for number in range(8):
+        await sends((RING["FIRST_PSN"] + number) & 0xFFFFFF, number % 3, number)
+    # A new session begins at the first slot, the numbers of packets go on.
+    await bench.write("FIRST_PSN", 7)
+    await sends(7, 0, 8)
+    await sends(8, 1, 9)
+    await bench.write("RING_BYTES", 2 * SLOT)
+    for number in range(3):
+        await sends(7 + number, number % 2, 10 + number)
+    # A ring without room for a packet: nothing is taken, nothing is written.
+    await bench.write("RING_BYTES", SLOT - 1)
+    before = await bench.ledger()
+    await bench.block([0] * WORDS)
+    await ClockCycles(dut.clk, 4 * WORDS + 100)
+    assert bench.tx.empty() and await bench.ledger() == before
+    await bench.write("RING_BYTES", SLOT)
+    await sends(7, 0, 13)
+    await sends(8, 0, 14)

@@ -18,7 +18,7 @@ except ImportError:
     pass  # that of the system
 here = Path(__file__).resolve().parent
 rtl = here.parent / "rtl"
-names = ("layout", "packetiser", "responder", "registers", "core")
+names = ("layout", "icrc", "packetiser", "responder", "registers", "core")
 runner = get_runner("verilator")
 runner.build(sources=[rtl / f"flx_{name}.sv" for name in names], hdl_toplevel="flx_core",
              build_args=["-Wno-fatal", "-MAKEFLAGS", "OPT_FAST=-O1"],

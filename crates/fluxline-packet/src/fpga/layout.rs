@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::fill::Header;
-use super::{DATAGRAM_HEADER_BYTES, FRAME_HEADER_BYTES, Sizes, registers};
+use super::{FRAME_HEADER_BYTES, GatewareLink, Sizes, registers};
 use crate::Description;
 use crate::model::ByteOrder;
 
@@ -25,12 +25,17 @@ pub(super) fn file(description: &Description, header: &Header, sizes: &Sizes) ->
          package flx_layout_pkg;\n",
         description.name()
     );
+    let all = FRAME_HEADER_BYTES + sizes.link_header() + sizes.header;
+    let slot = sizes.slot().unwrap_or_default();
     let constants = [
-        ("USER_BYTES", sizes.header, "header of the packet description"),
-        ("HEADER_BYTES", sizes.header + FRAME_HEADER_BYTES, "with Ethernet, IPv4 and UDP"),
+        ("HEADER_BYTES", all, "headers of the link and of the packet description"),
         ("PAYLOAD_BYTES", sizes.payload, "samples of a packet"),
         ("FIFO_BYTES", sizes.fifo, "samples that may wait"),
+        ("PAD_BYTES", sizes.pad(), "behind the samples, before the ICRC"),
+        ("SLOT_BYTES", slot, "distance of two packets in the ring, with RoCEv2"),
     ];
+    let is_roce = u8::from(sizes.link == GatewareLink::Roce);
+    let _ = writeln!(out, "  localparam bit ROCE = {is_roce};");
     for (name, value, about) in constants {
         let _ = writeln!(out, "  localparam int {name} = {value};   // {about}");
     }
@@ -66,9 +71,8 @@ impl Bytes {
 
 fn module(header: &Header, sizes: &Sizes) -> String {
     use ByteOrder::{Big, Little};
-    let datagram = sizes.header + sizes.payload;
-    let ip_length = format!("16'd{}", datagram + DATAGRAM_HEADER_BYTES);
-    let udp_length = format!("16'd{}", datagram + 8);
+    let ip_length = format!("16'd{}", sizes.ip_packet());
+    let udp_length = format!("16'd{}", sizes.ip_packet() - 20);
     let mut bytes = Bytes::default();
     for (signal, length, order, about) in [
         ("dst_mac", 6, Big, "Ethernet"),
@@ -87,6 +91,9 @@ fn module(header: &Header, sizes: &Sizes) -> String {
         ("udp_sum", 2, Little, ""),
     ] {
         bytes.add(signal, length, order, about);
+    }
+    if sizes.link == GatewareLink::Roce {
+        add_roce(&mut bytes, sizes);
     }
     for field in &header.fields {
         let name = if field.name.is_empty() { "padding" } else { &field.name };
@@ -112,6 +119,28 @@ fn module(header: &Header, sizes: &Sizes) -> String {
     out
 }
 
+/// Adds base header, RDMA header and immediate of RDMA WRITE ONLY with immediate on an unreliable
+/// connection. Source: IBTA volume 1, 9.2 and 9.3.
+fn add_roce(bytes: &mut Bytes, sizes: &Sizes) {
+    let flags = format!("8'h{:02x}", sizes.pad() << 4);
+    let length = format!("32'd{}", sizes.header + sizes.payload);
+    for (signal, length, about) in [
+        ("8'h2b", 1, "RoCEv2: RDMA WRITE ONLY with immediate, unreliable"),
+        (&flags, 1, "bytes of padding in bits 5 and 4"),
+        ("16'hffff", 2, "partition"),
+        ("8'h00", 1, ""),
+        ("dest_qp", 3, ""),
+        ("8'h00", 1, "no acknowledgement"),
+        ("psn", 3, ""),
+        ("address", 8, ""),
+        ("rkey", 4, ""),
+        (&length, 4, "bytes to write"),
+        ("sequence_[31:0]", 4, "immediate: packets sent before"),
+    ] {
+        bytes.add(signal, length, ByteOrder::Big, about);
+    }
+}
+
 /// The ports of the module; a description need not use all of them.
 const PORTS: &str = "/* verilator lint_off UNUSEDSIGNAL */
 module flx_layout (
@@ -120,4 +149,7 @@ module flx_layout (
   input  wire [15:0] src_port, dst_port,
   input  wire [15:0] ip_sum, udp_sum,   // lanes as on the wire: [7:0] goes first
   input  wire [63:0] source, sequence_, key, ticks, taken, dropped,
+  input  wire [23:0] dest_qp, psn,
+  input  wire [31:0] rkey,
+  input  wire [63:0] address,
 ";

@@ -32,9 +32,28 @@ const FIFO_BYTES: core::ops::RangeInclusive<u64> = 16..=1 << 20;
 /// Most header bytes of a packet: each byte of the header costs logic.
 const HEADER_BYTES_MAX: u64 = 512;
 
+/// Bytes between the UDP header and the packet in a RoCEv2 frame: base header, address, immediate.
+const ROCE_HEADER_BYTES: u64 = 12 + 16 + 4;
+/// Bytes of the invariant CRC.
+const ICRC_BYTES: u64 = 4;
+/// Path MTUs of the standard \[byte\].
+const PATH_MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
+
+/// The way of a packet into the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GatewareLink {
+    /// A datagram that the receiver's socket takes.
+    #[default]
+    Udp,
+    /// An RDMA WRITE ONLY with immediate into the receiver's memory, on an unreliable connection.
+    Roce,
+}
+
 /// The choices that the description leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatewareOptions<'a> {
+    /// The way into the receiver.
+    pub link: GatewareLink,
     /// The packet type to send; `None`: the first one that has a packet counter or a key.
     pub packet: Option<&'a str>,
     /// Bytes of samples of a packet; `None`: `payload-bytes` of `[packet.emulate]`.
@@ -47,7 +66,13 @@ pub struct GatewareOptions<'a> {
 
 impl Default for GatewareOptions<'_> {
     fn default() -> Self {
-        GatewareOptions { packet: None, payload_bytes: None, mtu: 1500, fifo_bytes: 16 * 1024 }
+        GatewareOptions {
+            link: GatewareLink::Udp,
+            packet: None,
+            payload_bytes: None,
+            mtu: 1500,
+            fifo_bytes: 16 * 1024,
+        }
     }
 }
 
@@ -63,10 +88,38 @@ pub struct GatewareFile {
 }
 
 /// The sizes of a packet, checked against one another.
+#[derive(Clone, Copy)]
 struct Sizes {
+    link: GatewareLink,
     payload: u64,
     header: u64,
     fifo: u64,
+}
+
+impl Sizes {
+    /// Bytes between the UDP header and the packet.
+    fn link_header(&self) -> u64 {
+        if self.link == GatewareLink::Roce { ROCE_HEADER_BYTES } else { 0 }
+    }
+
+    /// Bytes of a RoCEv2 frame between the packet and the ICRC, to a multiple of four.
+    fn pad(&self) -> u64 {
+        let packet = self.header + self.payload;
+        if self.link == GatewareLink::Roce { packet.next_multiple_of(4) - packet } else { 0 }
+    }
+
+    /// The IP packet's length \[byte\].
+    fn ip_packet(&self) -> u64 {
+        let icrc = if self.link == GatewareLink::Roce { ICRC_BYTES } else { 0 };
+        let packet = self.header.saturating_add(self.payload);
+        packet + DATAGRAM_HEADER_BYTES + self.link_header() + self.pad() + icrc
+    }
+
+    /// The distance of two packets in the receiver's memory, a path MTU \[byte\]; `None`: a packet
+    /// is longer than the largest.
+    fn slot(&self) -> Option<u64> {
+        PATH_MTUS.into_iter().find(|mtu| self.header + self.payload <= *mtu)
+    }
 }
 
 /// Returns the files of gateware that sends packets of one type. `text` is that of the description.
@@ -86,7 +139,8 @@ pub fn gateware(
         )));
     }
     let header = fill::header(packet, payload).map_err(refuse)?;
-    let sizes = Sizes { payload, header: header.bytes, fifo: options.fifo_bytes };
+    let sizes =
+        Sizes { link: options.link, payload, header: header.bytes, fifo: options.fifo_bytes };
     check_sizes(&sizes, options.mtu).map_err(refuse)?;
     Ok(files::files(description, text, &header, &sizes))
 }
@@ -112,7 +166,7 @@ fn choose<'a>(
 }
 
 fn check_sizes(sizes: &Sizes, mtu: u64) -> Result<(), String> {
-    let Sizes { payload, header, fifo } = *sizes;
+    let Sizes { payload, header, fifo, .. } = *sizes;
     if !FIFO_BYTES.contains(&fifo) || !fifo.is_power_of_two() {
         let (least, most) = (FIFO_BYTES.start(), FIFO_BYTES.end());
         return Err(format!(
@@ -129,9 +183,9 @@ fn check_sizes(sizes: &Sizes, mtu: u64) -> Result<(), String> {
              example --payload-bytes {near}"
         ));
     }
-    let datagram = header.saturating_add(payload).saturating_add(DATAGRAM_HEADER_BYTES);
+    let datagram = sizes.ip_packet();
     if datagram > mtu {
-        let room = mtu.saturating_sub(header + DATAGRAM_HEADER_BYTES) / WORD_BYTES * WORD_BYTES;
+        let room = mtu.saturating_sub(datagram - payload) / WORD_BYTES * WORD_BYTES;
         let advice = match room {
             0 => "enlarge --mtu".to_string(),
             room => format!("write --payload-bytes {room} or less, or enlarge --mtu"),
@@ -139,6 +193,15 @@ fn check_sizes(sizes: &Sizes, mtu: u64) -> Result<(), String> {
         return Err(format!(
             "a payload of {payload} bytes makes an IP packet of {datagram} bytes, and the MTU is \
              {mtu}; {advice}"
+        ));
+    }
+    if sizes.link == GatewareLink::Roce && sizes.slot().is_none() {
+        let most = PATH_MTUS[PATH_MTUS.len() - 1];
+        return Err(format!(
+            "its {} bytes are more than one RDMA WRITE of RoCEv2 carries, {most}; write \
+             --payload-bytes {} or less",
+            header + payload,
+            most.saturating_sub(header) / WORD_BYTES * WORD_BYTES
         ));
     }
     if payload > fifo {

@@ -71,6 +71,21 @@ pub const REGISTERS: &[Register] = &[
     read("REGISTER_REPLIES", 0x64, "register accesses answered, not of the snapshot"),
     read("REQUESTS_MISSED", 0x68, "frames that came while a request was answered"),
     read("FRAMES_WRONG", 0x6C, "requests cut short, too long, or with a wrong check sum"),
+    write("DEST_QP", 0x80, "RoCEv2: the receiver's queue pair, 24 bits"),
+    write("RKEY", 0x84, "RoCEv2: the key of the receiver's memory"),
+    write(
+        "RING_BASE_HIGH",
+        0x88,
+        "RoCEv2: address of the ring's first byte, upper 32 bits; a write to this register or one \
+         of the three below begins again at the first slot and at FIRST_PSN",
+    ),
+    write("RING_BASE_LOW", 0x8C, "RoCEv2: address of the ring's first byte, lower 32 bits"),
+    write(
+        "RING_BYTES",
+        0x90,
+        "RoCEv2: size of the ring in bytes; below one slot, no samples are taken: write it last",
+    ),
+    write("FIRST_PSN", 0x94, "RoCEv2: number of the next frame, 24 bits"),
 ];
 
 /// Returns the register of that name, in upper or lower case.

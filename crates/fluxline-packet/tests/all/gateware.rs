@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fluxline_packet::Description;
 use fluxline_packet::fpga::registers::{Access, REGISTERS, named};
-use fluxline_packet::fpga::{GatewareOptions, gateware};
+use fluxline_packet::fpga::{GatewareLink, GatewareOptions, gateware};
 
 const EXAMPLE: &str = include_str!("../../../../examples/fpga/adc-board.toml");
 
@@ -111,7 +111,8 @@ fn what_hardware_cannot_send_is_refused_with_the_reason() {
 fn sizes_that_do_not_fit_are_refused_with_one_that_does() {
     let of = |payload_bytes, mtu, fifo_bytes| {
         let payload_bytes = Some(payload_bytes);
-        layout(EXAMPLE, &GatewareOptions { payload_bytes, mtu, fifo_bytes, packet: None })
+        let options = GatewareOptions { payload_bytes, mtu, fifo_bytes, ..Default::default() };
+        layout(EXAMPLE, &options)
     };
     for (result, reason) in [
         (of(1024, 1000, 16_384), "--payload-bytes 936 or less"),
@@ -130,13 +131,58 @@ fn sizes_that_do_not_fit_are_refused_with_one_that_does() {
 }
 
 #[test]
+fn a_remote_write_has_its_headers_before_the_packet_and_its_sizes_around_it() {
+    let roce = |payload, mtu| {
+        let options = GatewareOptions {
+            link: GatewareLink::Roce,
+            payload_bytes: Some(payload),
+            mtu,
+            ..GatewareOptions::default()
+        };
+        layout(EXAMPLE, &options)
+    };
+    let text = roce(992, 1500).expect("gateware");
+    for line in [
+        "localparam bit ROCE = 1;",
+        "localparam int HEADER_BYTES = 106;",
+        "localparam int SLOT_BYTES = 1024;",
+        "= 8'h2b;",
+        "= 32'd1024;   // bytes to write",
+        // IP, UDP, headers, packet, ICRC.
+        "= 16'd1088;   // length",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let (destination, magic) = (text.find("= dest_qp;"), text.find("// magic"));
+    assert!(destination.is_some() && destination < magic, "{text}");
+    let longer = roce(1000, 1500).expect("gateware");
+    assert!(longer.contains("SLOT_BYTES = 2048;"), "{longer}");
+    assert!(roce(4064, 9000).is_ok());
+    for (result, reason) in [
+        (roce(4072, 9000), "--payload-bytes 4064 or less"),
+        (roce(1440, 1500), "--payload-bytes 1400 or less"),
+    ] {
+        let message = result.expect_err(reason);
+        assert!(message.contains(reason), "{message}");
+    }
+    let options = GatewareOptions { link: GatewareLink::Roce, ..GatewareOptions::default() };
+    let files = gateware(&load(EXAMPLE), EXAMPLE, &options).expect("gateware");
+    let receiver = files.iter().find(|file| file.path == "roce.toml").expect("a receiver");
+    assert!(receiver.text.contains("path-mtu = 2048"), "{}", receiver.text);
+    // Three bytes more: one of padding.
+    let fields = "{ name = \"counter\", type = \"u24\" }";
+    let text = layout(&board(fields, SEQUENCE), &options).expect("gateware");
+    assert!(text.contains("PAD_BYTES = 1;") && text.contains("= 8'h10;"), "{text}");
+}
+
+#[test]
 fn no_register_shares_its_address_and_the_settings_alone_are_written() {
     assert!(REGISTERS.is_sorted_by(|a, b| a.address < b.address));
     assert!(REGISTERS.iter().all(|register| register.address % 4 == 0));
     assert_eq!(named("peer_ip").map(|register| register.access), Some(Access::ReadWrite));
     assert_eq!(named("taken_low").map(|register| register.access), Some(Access::Read));
     let written = REGISTERS.iter().filter(|register| register.access == Access::ReadWrite);
-    assert_eq!(written.count(), 11);
+    assert_eq!(written.count(), 17);
 }
 
 #[test]
