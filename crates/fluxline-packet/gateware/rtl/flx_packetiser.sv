@@ -60,12 +60,11 @@ module flx_packetiser #(
   localparam [31:0] SLOT_BYTES = flx_layout_pkg::SLOT_BYTES;
   localparam bit ODD = (HEADER_BYTES % 2) == 1;
 
-  function [31:0] fold(input [31:0] x);                // one step of the one's complement
-    fold = {16'd0, x[31:16]} + {16'd0, x[15:0]};
+  function [17:0] lanes(input [63:0] x);
+    lanes = {2'b0, x[15:0]} + {2'b0, x[31:16]} + {2'b0, x[47:32]} + {2'b0, x[63:48]};
   endfunction
-  function [19:0] lanes(input [63:0] x, input [3:0] use_lane);
-    lanes = (use_lane[0] ? {4'b0, x[15:0]} : 20'd0) + (use_lane[1] ? {4'b0, x[31:16]} : 20'd0)
-          + (use_lane[2] ? {4'b0, x[47:32]} : 20'd0) + (use_lane[3] ? {4'b0, x[63:48]} : 20'd0);
+  function [63:0] swapped(input [63:0] x);             // the bytes of each lane exchanged
+    swapped = {x[55:48], x[63:56], x[39:32], x[47:40], x[23:16], x[31:24], x[7:0], x[15:8]};
   endfunction
 
   // ---- taking blocks -------------------------------------------------------------------------
@@ -120,15 +119,17 @@ module flx_packetiser #(
   end
 
   // The sum of a block's words, in three short steps; it is read many cycles later.
-  reg [31:0] sums[0:BLOCKS-1];
-  reg [19:0] add_lanes;
-  reg [31:0] add_all;
+  // Where a header has an odd number of bytes, the lanes of samples are those of the sum exchanged.
+  localparam int PW = 16 + $clog2(4 * BLOCK_WORDS);
+  reg [PW-1:0] sums[0:BLOCKS-1];
+  reg [17:0] add_lanes;
+  reg [PW-1:0] add_all;
   reg add_valid, add_first, add_last, put_sum;
   reg [DA-1:0] add_at, put_at;
   always_ff @(posedge clk) begin
-    add_lanes <= lanes(s_data, 4'b1111);
+    add_lanes <= lanes(ODD ? swapped(s_data) : s_data);
     add_valid <= take; add_first <= wr_first; add_last <= wr_last; add_at <= about_wr;
-    if (add_valid) add_all <= (add_first ? 32'd0 : add_all) + {12'd0, add_lanes};
+    if (add_valid) add_all <= (add_first ? PW'(0) : add_all) + PW'(add_lanes);
     put_sum <= add_valid && add_last; put_at <= add_at;
     if (put_sum) sums[put_at] <= add_all;
   end
@@ -137,7 +138,6 @@ module flx_packetiser #(
   localparam [1:0] P_IDLE = 0, P_SUM = 1, P_FOLD = 2, P_READY = 3;
   reg [1:0] prep;
   reg [63:0] h_key, h_ticks, h_blocks, h_dropped, h_seq;
-  reg [31:0] h_payload_sum;
   reg [15:0] h_ip_sum, h_udp_sum;
   reg [31:0] h_offset;                                 // RoCEv2: the place of the next packet
   reg [23:0] h_psn;
@@ -153,29 +153,31 @@ module flx_packetiser #(
       .address(h_address), .bytes(header));
 
   localparam int IW = $clog2(BEATS + 1);
+  localparam bit SUMMED = UDP_SUM && !ROCE;            // RoCEv2 has the ICRC instead
+  localparam [IW-1:0] SUM_LAST = IW'(SUMMED ? BEATS - 1 : 3);
   reg [IW-1:0] index;                                  // beat of the header, read by both machines
   wire [64*BEATS-1:0] padded = {{(64 * BEATS - 8 * HEADER_BYTES) {1'b0}}, header};
   wire [63:0] beat = padded[64*index+:64];
 
-  function [3:0] in_range(input [IW-1:0] i, input [15:0] from, input [15:0] to);
-    integer l;
-    for (l = 0; l < 4; l = l + 1)
-      in_range[l] = 16'({i, 3'd0}) + 16'(2 * l) >= from && 16'({i, 3'd0}) + 16'(2 * l) < to;
-  endfunction
   reg [63:0] sum_beat;
-  reg [3:0] sum_udp;
-  reg [19:0] lanes_udp, acc_ip;
-  reg [31:0] acc_udp;
+  localparam int SW = 16 + $clog2(4 * (BLOCK_WORDS + BEATS) + 2);
+  reg [17:0] lanes_udp;
+  reg [18:0] acc_ip;
+  reg [SW-1:0] acc_udp;
   reg [2:0] step;
   localparam [15:0] UDP_LENGTH = IP_LENGTH - 16'd20;
-  localparam [19:0] IP_CONSTANT = 20'h04500 + {4'd0, IP_LENGTH} + 20'h04000 + 20'h04011;
-  localparam [31:0] PSEUDO = 32'h01100 + {16'd0, UDP_LENGTH[7:0], UDP_LENGTH[15:8]};
+  localparam [18:0] IP_CONSTANT = 19'h04500 + {3'd0, IP_LENGTH} + 19'h04000 + 19'h04011;
+  localparam [SW-1:0] PSEUDO = SW'(17'h01100) + SW'({UDP_LENGTH[7:0], UDP_LENGTH[15:8]});
   wire sent_header;
   wire [15:0] address_half = index[1] ? (index[0] ? dst_ip[15:0] : dst_ip[31:16])
                                       : (index[0] ? src_ip[15:0] : src_ip[31:16]);
-  function [19:0] fold20(input [19:0] x);
-    fold20 = {16'd0, x[19:16]} + {4'd0, x[15:0]};
-  endfunction
+  // One adder each: what is added, or, at the end, what is above 16 bits (one's complement).
+  wire folds = prep == P_FOLD && (step == 4 || step == 5);
+  wire [SW-1:0] acc_udp_next = (folds ? SW'(acc_udp[15:0]) : acc_udp)
+      + (folds ? SW'(acc_udp[SW-1:16])
+         : prep == P_FOLD && step == 3 ? SW'(sums[h_at]) : SW'(lanes_udp));
+  wire [18:0] acc_ip_next = (folds ? {3'd0, acc_ip[15:0]} : acc_ip)
+      + (folds ? {16'd0, acc_ip[18:16]} : {3'd0, address_half});
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -187,38 +189,29 @@ module flx_packetiser #(
         about_rd <= about_rd == DA'(BLOCKS - 1) ? 0 : about_rd + 1'b1;
         h_ip_sum <= 0; h_udp_sum <= 0;
         prep <= P_SUM;
-        sum_udp <= 0; lanes_udp <= 0;
+        sum_beat <= 0; lanes_udp <= 0;
         acc_ip <= IP_CONSTANT;
         acc_udp <= PSEUDO;
       end
       P_SUM, P_FOLD: begin
+        // Of the header, from the addresses of IP on.
         sum_beat <= beat;
-        sum_udp <= prep == P_SUM ? in_range(index, 26, 16'(8 * BEATS)) : 4'd0;
-        lanes_udp <= lanes(sum_beat, sum_udp);
+        if (index == IW'(3)) sum_beat[15:0] <= 0;
+        if (prep == P_FOLD || index < IW'(3)) sum_beat <= 0;
+        lanes_udp <= lanes(sum_beat);
+        acc_udp <= acc_udp_next;
         // The header of IP: all but the addresses is constant.
-        if (prep == P_SUM && index < IW'(4)) acc_ip <= acc_ip + {4'd0, address_half};
-        acc_udp <= acc_udp + {12'd0, lanes_udp};
-        if (index == IW'(4)) h_payload_sum <= sums[h_at];
-        if (index == IW'(5)) h_payload_sum <= fold(h_payload_sum);
-        if (prep == P_SUM && index == IW'(BEATS - 1)) begin
+        if (folds || (prep == P_SUM && index < IW'(4))) acc_ip <= acc_ip_next;
+        if (prep == P_SUM && index == SUM_LAST) begin
           prep <= P_FOLD; step <= 0;
         end
         if (prep == P_FOLD) begin
           step <= step + 1'b1;
           case (step)
-            0: begin
-              h_payload_sum <= fold(h_payload_sum);
-              h_address <= ring_base + {32'd0, h_offset};
-            end
-            3: begin
-              acc_ip <= fold20(acc_ip);
-              acc_udp <= acc_udp + {16'd0, ODD ? {h_payload_sum[7:0], h_payload_sum[15:8]}
-                                               : h_payload_sum[15:0]};
-            end
-            4: begin acc_ip <= fold20(acc_ip); acc_udp <= fold(acc_udp); end
-            5: begin h_ip_sum <= ~{acc_ip[7:0], acc_ip[15:8]}; acc_udp <= fold(acc_udp); end
+            0: h_address <= ring_base + {32'd0, h_offset};
             6: begin
-              h_udp_sum <= ROCE || !UDP_SUM ? 16'd0 : acc_udp[15:0] == 16'hffff ? 16'hffff : ~acc_udp[15:0];
+              h_ip_sum <= ~{acc_ip[7:0], acc_ip[15:8]};
+              h_udp_sum <= !SUMMED ? 16'd0 : acc_udp[15:0] == 16'hffff ? 16'hffff : ~acc_udp[15:0];
               prep <= P_READY;
             end
             default: ;
@@ -269,7 +262,7 @@ module flx_packetiser #(
       gap_left <= 0; packets_sent <= 0; rd_word <= 0;
     end else begin
       if (prep == P_IDLE) index <= 0;
-      else if (prep == P_SUM) index <= index == IW'(BEATS - 1) ? 0 : index + 1'b1;
+      else if (prep == P_SUM) index <= index == SUM_LAST ? 0 : index + 1'b1;
       if (rd && !(send == S_DATA && data_last)) rd_at <= rd_at + 1'b1;
       if (b_tready) b_tvalid <= 0;
       if (gap_left != 0 && !(b_tvalid && !b_tready)) gap_left <= gap_left - 1'b1;
