@@ -80,6 +80,7 @@ say "the live page in a browser"
 FLUXLINE="$PWD/target/debug/fluxline" tools/page/test.sh
 say "Linux's software RDMA device as a peer, in a virtual machine"
 tools/rxe/test.sh
+FLUXLINE="$PWD/target/debug/fluxline" tools/fpga/rxe.sh
 say "rings, channels, slots and bells in every order of their steps (loom)"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
   cargo test --locked --release -p fluxline --lib loom_

@@ -140,9 +140,10 @@ print(verilog.convert(top, top.ios, name="top"))
 """
 
 
-def yosys(folder, files, top, family):
-    """Synthesises one design; returns its cells."""
-    script = (f"read_verilog -sv {files}; hierarchy -check -top {top}; proc; flatten; opt -full; "
+def yosys(folder, files, top, family, parameter=""):
+    """Synthesises one design; returns its look-up tables, flip-flops and block RAM."""
+    parameter = f"chparam -set {parameter} {top}; " if parameter else ""
+    script = (f"read_verilog -sv {files}; {parameter}hierarchy -check -top {top}; proc; flatten; opt -full; "
               + (f"synth_ecp5 -top {top}" if family == "ecp5"
                  else f"synth_xilinx -family {family} -flatten -top {top}")
               + "; tee -q -o stat.json stat -json")
@@ -157,23 +158,25 @@ def yosys(folder, files, top, family):
 
 
 def designs(verilog_ethernet, liteeth, python, folder):
-    """Yields title, folder, files and top module of each design."""
-    for board, title in (("plain", "this, samples behind a counter of 32 bits"),
-                         ("adc", "this, examples/fpga/adc-board.toml"),
-                         ("adc-roce", "this, the same by RoCEv2")):
+    """Yields title, folder, files, top module and parameter of each design."""
+    for board, title, parameter in (
+            ("plain", "this, samples behind a counter of 32 bits", ""),
+            ("plain", "this, the same without the sum of UDP", "UDP_SUM 0"),
+            ("adc", "this, examples/fpga/adc-board.toml", ""),
+            ("adc-roce", "this, the same by RoCEv2", "")):
         yield title, WORK / board, "rtl/flx_layout.sv rtl/flx_icrc.sv rtl/flx_packetiser.sv", \
-            "flx_packetiser"
+            "flx_packetiser", parameter
     for name, depth in (("udp_checksum_gen_64", 2048), ("udp_ip_tx_64", 0), ("ip_eth_tx_64", 0),
                         ("eth_axis_tx", 0)):
         text = (verilog_ethernet / f"rtl/{name}.v").read_text()
         (folder / f"{name}.v").write_text(text)
     (folder / "top.v").write_text(VERILOG_ETHERNET.replace("FIFO)", "16384)"))
     yield "verilog-ethernet", folder, \
-        "udp_checksum_gen_64.v udp_ip_tx_64.v ip_eth_tx_64.v eth_axis_tx.v FIFO top.v", "top"
+        "udp_checksum_gen_64.v udp_ip_tx_64.v ip_eth_tx_64.v eth_axis_tx.v FIFO top.v", "top", ""
     text = subprocess.run([python, "-c", LITEETH, liteeth], check=True, capture_output=True,
                           text=True, cwd=folder).stdout
     (folder / "liteeth.v").write_text(text)
-    yield "LiteEth", folder, "liteeth.v", "top"
+    yield "LiteEth", folder, "liteeth.v", "top", ""
 
 
 def main():
@@ -181,14 +184,14 @@ def main():
     rows, only = [], sys.argv[4:]
     with tempfile.TemporaryDirectory(dir=WORK) as folder:
         folder = Path(folder)
-        for title, place, files, top in designs(verilog_ethernet, liteeth, python, folder):
+        for title, place, files, top, parameter in designs(verilog_ethernet, liteeth, python, folder):
             if only and not any(word in title for word in only):
                 continue
             if "FIFO" in files:
                 fifo = next(verilog_ethernet.glob("**/axis_fifo.v"))
                 (folder / "axis_fifo.v").write_text(fifo.read_text())
                 files = files.replace("FIFO", "axis_fifo.v")
-            numbers = [yosys(place, files, top, family) for family in ("xc7", "ecp5")]
+            numbers = [yosys(place, files, top, family, parameter) for family in ("xc7", "ecp5")]
             row = [title, *(f"{number:,}" for group in numbers for number in group)]
             rows.append("| " + " | ".join(row) + " |")
             print(rows[-1], flush=True)

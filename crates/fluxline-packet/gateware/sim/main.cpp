@@ -1,7 +1,8 @@
 // The verilated core on a TAP device, in a capture file, or on nothing (for speed).
 //   flx_sim [--tap NAME | --pcap FILE] [--blocks N] [--duty PERMILLE] [--stall PERMILLE]
-//           [--stall-cycles N] [--lose PER_MILLION] [--flip PER_MILLION] [--until FILE]
-//           [--seed N] [--rate 1]
+//           [--stall-cycles N] [--lose PER_MILLION] [--flip PER_MILLION] [--from FILE]
+//           [--until FILE] [--seed N] [--rate 1]
+// Samples come when FROM exists; the core answers until UNTIL does.
 // The first and the last blocks come slowly, without stalls and losses, for a
 // receiver to see all. --flip changes a bit of a packet behind the core, for its check to fail.
 // Prints the core's ledger and what this program did to the frames as one JSON document.
@@ -48,7 +49,7 @@ static int open_tap(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    std::string tap, pcap, until;
+    std::string tap, pcap, from, until;
     bool rate = false;
     uint64_t blocks = 1000;
     uint32_t duty = 900, stall = 0, stall_cycles = 50, lose = 0, flip = 0;
@@ -56,6 +57,7 @@ int main(int argc, char **argv) {
         std::string key = argv[i], value = argv[i + 1];
         if (key == "--tap") tap = value;
         else if (key == "--pcap") pcap = value;
+        else if (key == "--from") from = value;
         else if (key == "--until") until = value;
         else {
             uint64_t n = strtoull(value.c_str(), nullptr, 10);
@@ -100,7 +102,11 @@ int main(int argc, char **argv) {
         // inputs of this cycle
         const uint64_t quiet = std::min<uint64_t>(blocks / 4, 8) * block_words;
         const bool calm = word < quiet || words_left <= quiet;
-        top.s_valid = words_left && (calm ? chance(300) : duty >= 1000 || chance(duty));
+        if (!from.empty() && (cycles & 1023) == 0) {
+            if (access(from.c_str(), F_OK) == 0) from.clear();
+            else usleep(200);
+        }
+        top.s_valid = words_left && from.empty() && (calm ? chance(300) : duty >= 1000 || chance(duty));
         if (top.s_valid) {
             uint16_t sample = __builtin_bswap16(uint16_t(word));
             top.s_data = sample * 0x0001000100010001ULL;  // four samples with the word's number
