@@ -5,7 +5,8 @@ property or test must fail on it. Writes the table of docs/fpga.md.
     tools/fpga/test.sh lint && target/fpga/venv/bin/python tools/fpga/mutants.py [NAME...]
 
 The first command makes the boards below target/fpga. A proof of 10 s is tried first, then the
-frames' tests of 30 s; all mutants take half an hour on one core, half of that with ccache. Status 1: a mutant survived."""
+frames' tests of 30 s; all mutants take half an hour on one core, half of that with ccache. Status
+1: a mutant survived."""
 import os
 import re
 import shutil

@@ -143,7 +143,8 @@ print(verilog.convert(top, top.ios, name="top"))
 def yosys(folder, files, top, family, parameter=""):
     """Synthesises one design; returns its look-up tables, flip-flops and block RAM."""
     parameter = f"chparam -set {parameter} {top}; " if parameter else ""
-    script = (f"read_verilog -sv {files}; {parameter}hierarchy -check -top {top}; proc; flatten; opt -full; "
+    script = (f"read_verilog -sv {files}; {parameter}hierarchy -check -top {top}; "
+              "proc; flatten; opt -full; "
               + (f"synth_ecp5 -top {top}" if family == "ecp5"
                  else f"synth_xilinx -family {family} -flatten -top {top}")
               + "; tee -q -o stat.json stat -json")
@@ -184,7 +185,8 @@ def main():
     rows, only = [], sys.argv[4:]
     with tempfile.TemporaryDirectory(dir=WORK) as folder:
         folder = Path(folder)
-        for title, place, files, top, parameter in designs(verilog_ethernet, liteeth, python, folder):
+        found = designs(verilog_ethernet, liteeth, python, folder)
+        for title, place, files, top, parameter in found:
             if only and not any(word in title for word in only):
                 continue
             if "FIFO" in files:

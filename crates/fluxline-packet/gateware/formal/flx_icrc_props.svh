@@ -1,5 +1,5 @@
-// Properties of flx_icrc, read inside it with -DFORMAL_ICRC. What it assumes of its input, the proof of
-// the packetiser asserts of its output. The CRC's value is compared with scapy's in test/.
+// Properties of flx_icrc, read inside it with -DFORMAL_ICRC. What it assumes of its input, the
+// proof of the packetiser asserts of its output. The CRC's value is compared with scapy's in test/.
   reg f_past = 0;
   always @(posedge clk) f_past <= 1;
   initial assume (rst);

@@ -96,7 +96,9 @@ module flx_icrc #(
         state <= beat < 2 ? BEGINNING : after_all;
         rest <= ~after_six[31:16];
         if (s_tlast) case (COVERED)
-          2: begin m_tdata <= {16'd0, ~after_two, s_tdata[15:0]}; m_tkeep <= 8'h3f; m_tlast <= 1; end
+          2: begin
+            m_tdata <= {16'd0, ~after_two, s_tdata[15:0]}; m_tkeep <= 8'h3f; m_tlast <= 1;
+          end
           6: begin m_tdata <= {~after_six[15:0], s_tdata[47:0]}; tail <= 1; end
           default: tail <= 1;
         endcase

@@ -106,7 +106,8 @@ int main(int argc, char **argv) {
             if (access(from.c_str(), F_OK) == 0) from.clear();
             else usleep(200);
         }
-        top.s_valid = words_left && from.empty() && (calm ? chance(300) : duty >= 1000 || chance(duty));
+        top.s_valid = words_left && from.empty()
+            && (calm ? chance(300) : duty >= 1000 || chance(duty));
         if (top.s_valid) {
             uint16_t sample = __builtin_bswap16(uint16_t(word));
             top.s_data = sample * 0x0001000100010001ULL;  // four samples with the word's number

@@ -391,7 +391,7 @@ async def replies_and_settings_go_between_frames_and_harm_none(dut):
     tag = 0
     while going or not task.done() or not bench.rx.idle():
         # Settings, snapshots and pings while frames go out.
-        for name, value in (("PEER_IP", 0x0A170001 + asked % 250), ("SNAPSHOT", 0)):
+        for name, value in (("PEER_IP", 0xFFF0FE00 + asked % 250), ("SNAPSHOT", 0)):
             tag = (tag + 1) % 256
             body = b"FLXR" + bytes([1, tag, 0, 0]) + REGISTERS[name].to_bytes(4, "big")
             await bench.rx.send(AxiStreamFrame(raw(
