@@ -41,8 +41,10 @@ pub(super) fn layout(header: &Header, sizes: &Sizes) -> String {
 pub(super) fn receiver(description: &Description, sizes: &Sizes) -> String {
     let slot = sizes.slot().unwrap_or_default();
     format!(
-        "# Made by `fluxline format fpga`: receives what `make sim` sends; a beginning for yours.\n\
-         name = \"{} writes memory\"\n\n[[source]]\nname = \"boards\"\nformat = \"packet.toml\"\n\n\
+        "# Made by `fluxline format fpga`: receives what `make sim` sends; a beginning for \
+         yours.\n\
+         name = \"{} writes memory\"\n\n\
+         [[source]]\nname = \"boards\"\nformat = \"packet.toml\"\n\n\
          [source.roce]\nlisten = \"10.23.0.1:4791\"\npath-mtu = {slot}\nring-bytes = 4194304         \
          # the register RING_BYTES\n\n[[source.roce.sender]]\nname = \"board\"\n\
          address = \"10.23.0.2:6006\"   # OWN_IP and the upper half of PORTS\n\
