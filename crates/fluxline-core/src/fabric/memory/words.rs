@@ -4,10 +4,12 @@
 //! by word, so it may mix old and new bytes, as on any link. Bytes within a word are written by
 //! compare-and-swap, so that two writers of one word do not undo each other.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
+
+use zerocopy::FromZeros;
 
 use super::super::Memory;
 use super::super::error::AccessError;
@@ -18,7 +20,7 @@ const WORD_BYTES: u64 = 8;
 /// The words of one region, little-endian on every machine.
 #[derive(Debug, Default)]
 pub struct Words {
-    words: Vec<AtomicU64>,
+    words: Box<[AtomicU64]>,
     bytes: u64,
 }
 
@@ -27,9 +29,8 @@ impl Words {
     #[must_use]
     pub fn zeroed(bytes: u64) -> Option<Words> {
         let count = usize::try_from(bytes.div_ceil(WORD_BYTES)).ok()?;
-        let mut words = Vec::new();
-        words.try_reserve_exact(count).ok()?;
-        words.resize_with(count, AtomicU64::default);
+        // Asked of the system as zeros: a page costs memory and time when it is first written.
+        let words = <[AtomicU64]>::new_box_zeroed_with_elems(count).ok()?;
         Some(Words { words, bytes })
     }
 
@@ -67,7 +68,7 @@ impl Memory for Words {
 
     fn address(&self) -> Option<NonNull<u8>> {
         // The words are little-endian numbers: elsewhere their bytes are in another order.
-        let first = NonNull::from(self.words.as_slice()).cast();
+        let first = NonNull::from(&*self.words).cast();
         cfg!(target_endian = "little").then_some(first)
     }
 
