@@ -143,6 +143,7 @@ fn from_flags(
         name,
         format: format.clone(),
         parameters: parameters.clone(),
+        copies: None,
         ring_slots: 1024,
         core: None,
         udp: None,

@@ -3,6 +3,7 @@
 mod accept;
 mod check;
 mod cluster;
+mod copies;
 mod feedback;
 mod file_list;
 mod framing;
@@ -64,7 +65,9 @@ impl Experiment {
         let experiment = Experiment::load(path)?;
         let text = input_file::read_text(path).unwrap_or_default();
         let source = Text { file: &path.display().to_string(), text: &text };
-        experiment.check_here(cores).map_err(|problem| problem.locate(source))?;
+        let tables = copies::tables_of(&text);
+        let located = |problem: Problem| problem.of_tables(&tables).locate(source);
+        experiment.check_here(cores).map_err(located)?;
         Ok(experiment)
     }
 
@@ -99,9 +102,10 @@ impl Experiment {
     /// Reads an experiment from text; `name` is its name in messages.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, InputError> {
         let source = Text { file: name, text };
-        let experiment: Experiment =
+        let mut experiment: Experiment =
             toml::from_str(text).map_err(|error| source.toml_error(&error))?;
-        experiment.check().map_err(|problem| problem.locate(source))?;
+        let tables = experiment.make_copies().map_err(|problem| problem.locate(source))?;
+        experiment.check().map_err(|problem| problem.of_tables(&tables).locate(source))?;
         Ok(experiment)
     }
 

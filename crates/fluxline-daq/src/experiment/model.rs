@@ -116,6 +116,9 @@ pub struct Source {
     /// Parameters of the description.
     #[serde(default)]
     pub parameters: BTreeMap<String, u64>,
+    /// Number of sources of this kind, named with numbers; emulators alone have more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u32>,
     /// Slots of the push ring between this source and the readout; a power of two.
     #[serde(default = "ring_slots")]
     pub ring_slots: u32,

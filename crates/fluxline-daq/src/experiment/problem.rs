@@ -27,6 +27,20 @@ impl Problem {
         Problem { path, ..self }
     }
 
+    /// Returns the same problem, whose number of a source becomes that of its table.
+    pub(super) fn of_tables(self, tables: &[usize]) -> Problem {
+        let rest = self.path.strip_prefix("source.").map(|path| path.split_once('.'));
+        let (number, rest) = match rest {
+            Some(Some((number, rest))) => (number, format!(".{rest}")),
+            Some(None) => (&self.path["source.".len()..], String::new()),
+            None => return self,
+        };
+        match number.parse().ok().and_then(|number: usize| tables.get(number)) {
+            Some(table) => Problem { path: format!("source.{table}{rest}"), ..self },
+            None => self,
+        }
+    }
+
     /// Returns the error with the key's line and column in `source`.
     pub fn locate(&self, source: TomlText<'_>) -> LoadError {
         source.error(Places::of(source.text).value(&self.path), self.text.clone())
