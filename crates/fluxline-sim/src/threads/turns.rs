@@ -14,7 +14,7 @@ use fluxline_core::random::Draw;
 use fluxline_core::{Moment, Span};
 
 use super::watch::{self, Watch};
-use crate::world::Cluster;
+use crate::world::{Cluster, Look};
 
 /// The longest virtual time of one wait: `wait` may return early, and a program that waits for ever
 /// is noticed.
@@ -66,7 +66,7 @@ impl Turns {
         let state = State { wishes, runs: None, draw: Draw::new(seed), watch: Watch::default() };
         let turns =
             Turns { name: name.to_owned(), names, cluster, state: Mutex::new(state), bells };
-        turns.pass(&mut turns.lock());
+        turns.choose(&mut turns.lock());
         turns
     }
 
@@ -98,7 +98,14 @@ impl Turns {
             Wish::Wait(until) => Wish::Wait(until.min(self.cluster.now() + WAIT_MAX)),
             other => other,
         };
-        self.pass(&mut state);
+        self.choose(&mut state);
+        if state.runs != Some(node) {
+            // A thread that wakes needs this lock: it would sleep once more.
+            let runs = state.runs;
+            drop(state);
+            self.wake(runs);
+            state = self.lock();
+        }
         self.sleep(state, node);
     }
 
@@ -106,8 +113,11 @@ impl Turns {
     pub fn leave(&self, node: usize) -> bool {
         let mut state = self.lock();
         state.wishes[node] = Wish::Gone;
-        self.pass(&mut state);
-        state.runs.is_none()
+        self.choose(&mut state);
+        let runs = state.runs;
+        drop(state);
+        self.wake(runs);
+        runs.is_none()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -131,12 +141,20 @@ impl Turns {
         state.wishes[node] = Wish::Run;
     }
 
-    /// Chooses the program that runs next, and wakes its thread.
-    fn pass(&self, state: &mut State) {
+    /// Wakes the thread of a program.
+    fn wake(&self, runs: Option<usize>) {
+        if let Some(runs) = runs {
+            self.bells[runs].notify_one();
+        }
+    }
+
+    /// Chooses the program that runs next.
+    fn choose(&self, state: &mut State) {
         state.runs = loop {
-            let now = self.cluster.now();
-            let can_run: Vec<usize> =
-                (0..self.names.len()).filter(|&node| self.can_run(state, node, now)).collect();
+            let can_run: Vec<usize> = self.cluster.look_at(|now, look| {
+                let nodes = 0..self.names.len();
+                nodes.filter(|&node| can_run(state.wishes[node], now, || look(node))).collect()
+            });
             if !can_run.is_empty() {
                 break Some(can_run[state.draw.below(can_run.len() as u64) as usize]);
             }
@@ -145,22 +163,6 @@ impl Turns {
             self.watch_progress(state);
         };
         state.watch.turn_begins();
-        if let Some(runs) = state.runs {
-            self.bells[runs].notify_one();
-        }
-    }
-
-    fn can_run(&self, state: &State, node: usize, now: Moment) -> bool {
-        match state.wishes[node] {
-            Wish::Run => true,
-            Wish::Gone => false,
-            Wish::Linger(until) => until <= now,
-            Wish::Wait(until) => until <= now || self.cluster.look(node).has_completion,
-            Wish::Poll { until, changes } => {
-                let look = self.cluster.look(node);
-                until <= now || look.has_completion || look.changes != changes
-            }
-        }
     }
 
     /// Reports programs that have waited for long and get nothing.
@@ -170,6 +172,20 @@ impl Turns {
             let waiting = state.wishes.iter().zip(&self.names);
             let waiting = waiting.filter(|of| *of.0 != Wish::Gone).map(|of| of.1.as_str());
             eprintln!("fluxline: {}", watch::quiet(&self.name, now, &waiting.collect::<Vec<_>>()));
+        }
+    }
+}
+
+/// Returns true when a program with this wish can run at `now`.
+fn can_run(wish: Wish, now: Moment, look: impl Fn() -> Look) -> bool {
+    match wish {
+        Wish::Run => true,
+        Wish::Gone => false,
+        Wish::Linger(until) => until <= now,
+        Wish::Wait(until) => until <= now || look().has_completion,
+        Wish::Poll { until, changes } => {
+            let look = look();
+            until <= now || look.has_completion || look.changes != changes
         }
     }
 }

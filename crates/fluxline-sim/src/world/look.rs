@@ -21,11 +21,19 @@ pub(crate) struct Look {
 impl Cluster {
     /// Looks at a node.
     pub(crate) fn look(&self, node: usize) -> Look {
+        self.look_at(|_, look| look(node))
+    }
+
+    /// Calls `with` with the time, and with a function that looks at a node: all at one time.
+    pub(crate) fn look_at<R>(&self, with: impl FnOnce(Moment, &dyn Fn(usize) -> Look) -> R) -> R {
         let world = self.world.lock();
-        let state = world.look(node);
-        let has_completion = state.next_completion_at.is_some_and(|at| at <= world.now());
-        let (changes, is_busy, is_alive) = (state.changes, state.is_busy, state.is_alive);
-        Look { has_completion, changes, is_busy, is_alive }
+        let now = world.now();
+        with(moment(now), &|node| {
+            let state = world.look(node);
+            let has_completion = state.next_completion_at.is_some_and(|at| at <= now);
+            let (changes, is_busy, is_alive) = (state.changes, state.is_busy, state.is_alive);
+            Look { has_completion, changes, is_busy, is_alive }
+        })
     }
 
     /// Returns the time of a node's next completion, if it is known.

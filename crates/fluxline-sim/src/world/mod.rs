@@ -29,6 +29,7 @@ use fluxline_core::lock::Lock;
 pub use crate::fabric::OPERATION_BYTES_MAX;
 pub use crate::fabric::adapter::Counts;
 pub use drive::{Program, Stalled, Step};
+pub(crate) use look::Look;
 pub use node::Node;
 pub use platform::{Due, Entry, Platform, WireEntry};
 pub use world::World;
