@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fluxline_core::Span;
+use fluxline_core::{Span, planted};
 
 use crate::edges::{Inlets, Taking};
 use crate::entry::{RecordHead, RecordWriter};
@@ -238,9 +238,11 @@ impl<I: Inlets> BuilderNode<I> {
         }
         if !has_ended {
             // A builder that crashed itself hears nobody: that says nothing about the readouts.
-            if self.inlets.has_crashed() {
+            let has_crashed = self.inlets.has_crashed();
+            if has_crashed {
                 self.partitions.values_mut().for_each(PartitionBuilder::cut_off);
-            } else {
+            }
+            if !has_crashed || planted!(22) {
                 self.dead.push(lane as u16);
             }
         }

@@ -198,10 +198,13 @@ impl ReadoutNode {
     /// Makes a node with these inputs (name and description) for a log of `partitions`.
     #[must_use]
     pub fn new(
-        config: NodeConfig,
+        mut config: NodeConfig,
         inputs: Vec<(String, Description)>,
         partitions: u32,
     ) -> ReadoutNode {
+        if planted!(27) {
+            config.record_bytes = usize::MAX;
+        }
         let (names, descriptions): (Vec<String>, Vec<Description>) = inputs.into_iter().unzip();
         let rules = descriptions.iter().map(rules_of).collect();
         let to_log = ToLog {

@@ -128,6 +128,7 @@ impl Builder {
         if member.state == SourceState::Unseen || member.joined > position {
             member.unproven = member.unproven.max(position);
             let was_here = member.first.is_some_and(|first| first.position < position);
+            let was_here = was_here && !planted!(31);
             // Between its silence and its return, only a loss is known.
             if was_here && member.lost_at(position) && (!named || member.required) {
                 return Some(Reason::Lost);
@@ -191,14 +192,13 @@ impl Builder {
         };
         let stopped = |its: &Lacking| matches!(its.reason, None | Some(Reason::NotCome));
         let window = matches!(self.config.mode, Mode::Window { .. });
+        let is_cut = self.time.is_cut && !planted!(24);
         // An event of one source is whole by itself.
         let is_sure = event.id.scope != SCOPE_ALL && lacking.is_empty();
         match why {
             // More could have come into a window that was open.
             Why::Stop if window => EventStatus::Stopped,
-            _ if self.time.is_cut && !is_sure && lacking.iter().all(stopped) => {
-                EventStatus::Stopped
-            }
+            _ if is_cut && !is_sure && lacking.iter().all(stopped) => EventStatus::Stopped,
             _ if enough || (planted!(13) && lacking.len() == 1) => EventStatus::Complete,
             Why::Stop if lacking.iter().all(stopped) => EventStatus::Stopped,
             _ => EventStatus::Incomplete,

@@ -452,7 +452,7 @@ impl SequenceTracker {
     /// Returns true when the number came already, with another packet.
     fn is_another(&self, behind: u64, evidence: Evidence) -> bool {
         let position = self.newest - behind;
-        let differs = self.window.differs(position, evidence);
+        let differs = self.window.differs(position, evidence) && !planted!(29);
         self.window.has_seen(position) && (differs || self.is_later(evidence))
     }
 

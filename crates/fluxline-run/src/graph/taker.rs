@@ -180,6 +180,7 @@ impl<O: Outlets> GraphTaker<O> {
                 let (has_crashed, is_first) =
                     (outlets.has_crashed(), lost.iter().all(Option::is_none));
                 let of = &mut lost[to as usize];
+                let has_crashed = has_crashed && !planted!(26);
                 // A readout that crashed reaches nobody: that says nothing about the builders.
                 if has_crashed && is_first {
                     monitor.note(Some(format!(

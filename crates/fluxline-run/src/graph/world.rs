@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 use fluxline_cluster::edges::{Inlets, Outlets, Taking};
 use fluxline_cluster::rings::RingNode;
-use fluxline_core::{Moment, Span};
+use fluxline_core::{Moment, Span, planted};
 use fluxline_daq::experiment::{Experiment, Source};
 
 use super::actuators::record_bytes;
@@ -117,7 +117,8 @@ pub(crate) fn start(graph: &Graph, between: Between<'_>) -> Result<World, Error>
     Ok(World { readout, inputs })
 }
 
-/// The programs of a world that live; each holds a clone until its node is dropped.
+/// The programs of a world that live; the node of each holds a clone until it leaves the link. A
+/// thread must not: idle nodes would pass virtual time while it goes on without its node.
 type Living = Arc<()>;
 
 /// Starts the nodes of the network that have no part in the run: their hosts are on, and do nothing
@@ -126,12 +127,18 @@ fn start_idle(count: usize, places: &Places, living: &Weak<()>) {
     for number in 0..count {
         let (places, living) = (places.clone(), living.clone());
         std::thread::spawn(move || {
-            let Ok(mut node) = places.open(&Places::unused(number)) else { return };
-            while living.strong_count() > 0 {
-                Outlets::rest(&mut node, IDLE_REST);
-                node.drive();
+            if let Ok(mut node) = places.open(&Places::unused(number)) {
+                idle(&mut node, &living);
             }
         });
+    }
+}
+
+/// Rests until no program lives.
+fn idle(node: &mut RingNode, living: &Weak<()>) {
+    while living.strong_count() > 0 {
+        Outlets::rest(node, IDLE_REST);
+        node.drive();
     }
 }
 
@@ -149,14 +156,14 @@ fn start_sensor(
     let (monitor, stop) = (shared.monitor.clone(), shared.stop.clone());
     let Experiment { sources, seconds, .. } = shared.experiment;
     let (name, seconds) = (sources[number].name.clone(), *seconds);
-    std::thread::spawn(move || {
-        let _living = living;
-        match open_sensor(&places, number, &to) {
-            Ok(node) => Sensor { name, node, seconds, stop, monitor, journeys }.send(packets),
-            Err(error) => {
-                monitor.fault(error);
-                InputEnd::default()
-            }
+    std::thread::spawn(move || match open_sensor(&places, number, &to) {
+        Ok(mut node) => {
+            node.hold(living);
+            Sensor { name, node, seconds, stop, monitor, journeys }.send(packets)
+        }
+        Err(error) => {
+            monitor.fault(error);
+            InputEnd::default()
         }
     })
 }
@@ -189,17 +196,19 @@ fn start_builder(
     let (places, monitor) = (places.clone(), shared.monitor.clone());
     let (make, side) = (shared.builder(number, to), shared.inline(number));
     std::thread::spawn(move || {
-        let _living = living;
         let opened = places.open_builder(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
-            node.expect_records_by(READOUTS_BY);
+            node.expect_records_by(if planted!(25) { COME_BY } else { READOUTS_BY });
             if side.is_some() {
                 places.add_outlet(&mut node, &Places::builder(number), &Places::actuator())?;
             }
             Ok(node)
         });
         match opened {
-            Ok(node) => make(node, side).run(),
+            Ok(mut node) => {
+                node.hold(living);
+                make(node, side).run();
+            }
             Err(error) => monitor.fault(error),
         }
     })
@@ -217,15 +226,13 @@ fn start_actuator(
     let (slots, bytes) = (RING_SLOTS, record_bytes(of) as u32);
     let (places, monitor, board) = (places.clone(), shared.monitor.clone(), shared.board.clone());
     let make = shared.actuator(between.folder.as_deref());
-    Some(std::thread::spawn(move || {
-        let _living = living;
-        match places.open_actuator(slots, bytes) {
-            Ok(mut node) => {
-                node.expect_records_by(COME_BY);
-                board.set_actuator(make(node).run());
-            }
-            Err(error) => monitor.fault(error),
+    Some(std::thread::spawn(move || match places.open_actuator(slots, bytes) {
+        Ok(mut node) => {
+            node.hold(living);
+            node.expect_records_by(COME_BY);
+            board.set_actuator(make(node).run());
         }
+        Err(error) => monitor.fault(error),
     }))
 }
 
@@ -243,7 +250,6 @@ fn start_readout(
     let packet = Span::from_ns(shared.graph.nodes.readout.packet_ns);
     let rest = REST_MAX.min(record_age(&shared.graph.nodes));
     std::thread::spawn(move || {
-        let _living = living;
         let opened = places.open_readout(number).and_then(|mut node| {
             node.expect_peers_by(COME_BY);
             node.expect_records_by(COME_BY);
@@ -254,7 +260,10 @@ fn start_readout(
             Ok(node)
         });
         match opened {
-            Ok(node) => read_out(make(node), &lanes, packet, rest),
+            Ok(mut node) => {
+                node.hold(living);
+                read_out(make(node), &lanes, packet, rest);
+            }
             Err(error) => monitor.fault(error),
         }
     })
