@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Networks that a case may draw.
-const NETWORKS: [&str; 6] = ["sci", "atoll", "ethernet", "myrinet", "qsnet", "infiniband"];
+pub const NETWORKS: [&str; 6] = ["sci", "atoll", "ethernet", "myrinet", "qsnet", "infiniband"];
 /// Virtual time at which boards begin to send \[ms\].
 pub const BEGIN_MS: u64 = 20;
 
@@ -113,6 +113,8 @@ pub struct NodeFault {
     pub kind: String,
     /// The node's name.
     pub node: String,
+    /// Its virtual time \[ms\].
+    pub at_ms: u64,
 }
 
 /// Returns one of several values.
@@ -292,8 +294,10 @@ impl Case {
     pub fn node_faults(&self) -> Vec<NodeFault> {
         let of = |text: &str| {
             let (kind, rest) = text.split_once(':')?;
-            let node = rest.split('@').next()?;
-            Some(NodeFault { kind: kind.to_owned(), node: node.to_owned() })
+            let (node, at) = rest.split_once('@')?;
+            // Times below a millisecond are of hand-written cases, and early.
+            let at_ms = at.strip_suffix("ms").and_then(|at| at.parse().ok()).unwrap_or(0);
+            Some(NodeFault { kind: kind.to_owned(), node: node.to_owned(), at_ms })
         };
         self.faults.split(',').filter_map(of).collect()
     }

@@ -5,6 +5,7 @@
 //! knows what the boards sent, and `judge.rs` compares. `shrink.rs` makes a failing case smaller.
 
 mod case;
+mod coverage;
 mod disk;
 mod found;
 mod judge;
@@ -25,8 +26,9 @@ use clap::Args;
 use fluxline_daq::experiment::Experiment;
 
 use crate::failure::Failure;
-use crate::progress;
+use crate::{files, inform, progress};
 use case::Case;
+use coverage::Coverage;
 use judge::{Harm, Known, judge, survives};
 use trial::Broken;
 
@@ -47,14 +49,21 @@ pub struct CampaignArguments {
     /// Run this case alone, as a failing campaign printed it
     #[arg(long, value_name = "KEY=VALUE ...", conflicts_with_all = ["seeds", "seed", "link"])]
     pub case: Option<String>,
+    /// Write what the campaign reached as an HTML page
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Also count the seeds until each of these planted faults is found; debug builds alone
+    #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', hide = true)]
+    pub planted: Vec<u32>,
     /// Number of runs at a time, which does not change results; default: one per core
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
 }
 
 /// The counts of a campaign.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Counts {
+    coverage: Coverage,
     runs: u64,
     packets: u64,
     events: u64,
@@ -79,16 +88,24 @@ struct Outcome {
 /// Runs a campaign, and prints its result.
 pub fn campaign(arguments: &CampaignArguments, json: bool) -> Result<(), Failure> {
     fluxline_sim::register();
-    // Debug builds alone have these faults.
-    let planted = std::env::var("FLUXLINE_PLANTED").ok().and_then(|number| number.parse().ok());
-    fluxline_core::planted::choose(planted.unwrap_or(0));
+    fluxline_core::planted::choose(planted_here());
     let base = fluxline_run::load(&arguments.experiment).map_err(Failure::from)?;
     let network = arguments.link.as_deref().map(network_of).transpose()?;
     let cases = Cases { arguments, base: &base, network };
     let began = Instant::now();
     let (counts, failing) = cases.run(json)?;
+    let planted = cases.planted(json)?;
+    if let Some(file) = &arguments.output {
+        let page = counts.coverage.page(&base.name, counts.runs, &planted);
+        files::write(file, page.html().as_bytes())?;
+    }
     let small = failing.as_ref().map(|failing| cases.shrink(failing, json));
     print::end(arguments, &counts, began.elapsed(), failing.as_ref(), small.as_ref(), json)
+}
+
+/// Returns the planted fault of the environment; 0: none. Debug builds alone have these faults.
+fn planted_here() -> u32 {
+    std::env::var("FLUXLINE_PLANTED").ok().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the network of a link, with its keys.
@@ -131,7 +148,9 @@ impl Cases<'_> {
         let (next, end) = (AtomicU64::new(0), AtomicU64::new(all));
         let bar = progress::bar(all, json);
         let (to, from) = channel();
-        let mut results = BTreeMap::new();
+        // Counted in the order of seeds; those that are ahead wait.
+        let (mut ahead, mut next_one) = (BTreeMap::new(), 0);
+        let (mut counts, mut first) = (Counts::default(), None);
         std::thread::scope(|scope| {
             for _ in 0..threads.min(all as usize) {
                 let (to, next, end) = (to.clone(), &next, &end);
@@ -156,19 +175,54 @@ impl Cases<'_> {
                     end.fetch_min(number, Ordering::Relaxed);
                 }
                 bar.inc(1);
-                results.insert(number, result);
+                ahead.insert(number, result);
+                while first.is_none()
+                    && let Some(result) = ahead.remove(&next_one)
+                {
+                    first = self.count(next_one, result, &mut counts);
+                    next_one += 1;
+                }
             }
         });
         bar.finish_and_clear();
-        let mut counts = Counts::default();
-        for (number, result) in results {
-            let (case, Outcome { counts: of, broken }) = result?;
-            counts.add(of);
-            if let Some(broken) = broken {
-                return Ok((counts, Some(Failing { seed: self.seed(number), case, broken })));
-            }
+        let failing = first.transpose()?;
+        Ok((counts, failing))
+    }
+
+    /// Adds the counts of a case; returns what ends the campaign.
+    fn count(
+        &self,
+        number: u64,
+        result: Result<(Case, Outcome), Failure>,
+        counts: &mut Counts,
+    ) -> Option<Result<Failing, Failure>> {
+        let (case, Outcome { counts: of, broken }) = match result {
+            Ok(result) => result,
+            Err(failure) => return Some(Err(failure)),
+        };
+        counts.add(of);
+        broken.map(|broken| Ok(Failing { seed: self.seed(number), case, broken }))
+    }
+
+    /// Returns a row for each planted fault that was asked for: its number, the seeds until it is
+    /// found, and the law that it breaks. The faults share one switch: they come one after another.
+    fn planted(&self, json: bool) -> Result<Vec<Vec<String>>, Failure> {
+        let numbers = &self.arguments.planted;
+        if !numbers.is_empty() && !cfg!(debug_assertions) {
+            return Err(Failure::usage(format_args!(
+                "--planted: this build has no planted faults; build without --release."
+            )));
         }
-        Ok((counts, None))
+        let mut rows = Vec::new();
+        for number in numbers {
+            fluxline_core::planted::choose(*number);
+            let (counts, failing) = self.run(json)?;
+            let law = failing.map_or("not found", |failing| failing.broken.law);
+            inform!("planted fault {number}: {} seeds: {law}", counts.runs);
+            rows.push(vec![number.to_string(), counts.runs.to_string(), law.to_owned()]);
+        }
+        fluxline_core::planted::choose(planted_here());
+        Ok(rows)
     }
 
     /// Returns a smaller case that breaks the same law.
@@ -194,6 +248,7 @@ impl Counts {
         self.deaths += other.deaths;
         self.cuts += other.cuts;
         self.disks += other.disks;
+        self.coverage.add(other.coverage);
     }
 }
 
@@ -220,6 +275,7 @@ fn try_case(case: &Case, base: &Experiment) -> Result<Outcome, String> {
             return Ok(Outcome { counts, broken });
         }
     };
+    counts.coverage = Coverage::of(case, &trial, &truth);
     counts.packets = truth.iter().map(truth::SourceTruth::datagrams).sum();
     counts.events = events.len() as u64;
     let harm = Harm::of(case, &trial);

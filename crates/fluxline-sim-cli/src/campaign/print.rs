@@ -32,7 +32,7 @@ pub fn end(
             return Ok(());
         }
         let seconds = took.as_secs_f64();
-        let Counts { runs, packets, events, deaths, cuts, disks } = counts;
+        let Counts { runs, packets, events, deaths, cuts, disks, .. } = counts;
         say!("{runs} runs broke no law: {packets} packets, {events} events");
         say!("faults: {deaths} deaths of nodes, {cuts} cut cables, {disks} failing disks");
         say!("{seconds:.1} s, {:.1} runs/s", *runs as f64 / seconds.max(1e-9));

@@ -13,8 +13,10 @@ use fluxline_daq::emulator::{self, Emulator, EmulatorConfig, Faults};
 use fluxline_daq::experiment::{Experiment, Source};
 use fluxline_daq::formats::{self, LoadedFormat};
 
-/// The start of the boards in virtual time \[ns since 1970\]: 2000-01-01, and 20 ms.
-const BEGAN: Moment = Moment::from_ns(946_684_800_020_000_000);
+/// The start of virtual time: 2000-01-01.
+pub const EPOCH: Moment = Moment::from_ns(946_684_800_000_000_000);
+/// The start of the boards.
+const BEGAN: Moment = Moment::from_ns(EPOCH.as_ns() + 20_000_000);
 
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

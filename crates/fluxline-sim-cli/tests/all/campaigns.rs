@@ -166,6 +166,38 @@ fn a_planted_fault_is_not_found() {
 }
 
 #[test]
+fn the_page_of_a_campaign_hides_what_was_never_reached() {
+    let at = folder();
+    let page = at.path().join("page.html");
+    let page_of = |arguments: &[&str]| {
+        let file = page.to_str().expect("UTF-8");
+        let output = campaign(&example(), &[arguments, &["-o", file]].concat(), 0);
+        assert!(output.status.success(), "{:#}", document(&output));
+        std::fs::read_to_string(&page).expect("a page")
+    };
+    let never = |html: &str| html.matches("never").count();
+    // One death, while boards send: two cells of 9 x 4 + 15 x 4 - 5 + 6 x 4 = 115, and the run.
+    let one = page_of(&["--case", "faults=host:builder-0@25ms network=qsnet rate=2000"]);
+    assert!(one.contains("builder dies") && one.contains("while boards send"));
+    let none = page_of(&["--case", "network=qsnet rate=2000"]);
+    assert_eq!(never(&none), never(&one) + 2);
+    // Behind the end of the run nothing dies.
+    let late = page_of(&["--case", "faults=host:builder-0@90000ms network=qsnet rate=2000"]);
+    assert_eq!(never(&late), never(&one));
+    assert!(never(&page_of(&["--seeds", "40"])) < never(&one));
+}
+
+#[test]
+fn an_unused_node_of_a_network_lets_virtual_time_run_away() {
+    let case = "network=atoll?torus=4x4 packets=20";
+    for _ in 0..8 {
+        let output = campaign(&example(), &["--case", case], 0);
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !says.contains("nothing was completed"), "{says}");
+    }
+}
+
+#[test]
 fn a_wrong_campaign_is_a_riddle() {
     for (arguments, says, status) in [
         (&["--case", "readouts=9"][..], "9 readouts for 1 sources", 3),
