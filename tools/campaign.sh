@@ -5,7 +5,8 @@
 #
 #   storms      builders, readouts and brokers of a cluster die at random (needs Java)
 #   seeds       the random tests of all crates, each round from another seed
-#   faults      fluxline sim campaign: nodes, cables, links and disks fail; SEEDS=100000 seeds
+#   faults      fluxline sim campaign: nodes, cables, links and disks fail; SEEDS=100000 seeds from
+#               SEED on; without SEED, it goes on behind the last thousand that passed
 #   lives       random lives of boards against a join that knows everything
 #   intervals   how often the simulator's confidence intervals contain the truth
 #   loaded      the quick tests again and again beside four busy loops
@@ -70,11 +71,21 @@ seeds)
   ;;
 faults)
   cargo build --release --workspace --locked --bin fluxline-sim
-  SEED="${SEED:-1}"
-  attempt target/release/fluxline-sim sim campaign examples/campaign.toml \
-    --seed "$SEED" --seeds "${SEEDS:-100000}"
-  attempt target/release/fluxline-sim sim campaign examples/campaign-builders.toml \
-    --seed "$SEED" --seeds "${SEEDS:-100000}"
+  next=target/campaign-faults.next
+  SEED="${SEED:-$(cat "$next" 2>/dev/null || echo 1)}"
+  behind=$((SEED + ${SEEDS:-100000}))
+  while [ "$SEED" -lt $behind ]; do
+    count=$((behind - SEED < 1000 ? behind - SEED : 1000))
+    printf '
+== seeds %d to %d
+' "$SEED" $((SEED + count - 1))
+    for campaign in campaign campaign-builders; do
+      attempt target/release/fluxline-sim sim campaign "examples/$campaign.toml" \
+        --seed "$SEED" --seeds $count
+    done
+    SEED=$((SEED + count))
+    echo "$SEED" > "$next"
+  done
   ;;
 lives)
   # 1,000 lives take about 6 s.
