@@ -91,9 +91,9 @@ mod tests {
         let udp = BOARDS.replace("[source.emulator]\nseed = 7", "[source.udp]\nlisten = []");
         let twice = BOARDS.replace("slow", "board-1");
         for (text, line, says) in [
-            (behind.as_str(), 10, "source `last` has 0 links"),
-            (&many, 7, "copies = 0; write 1 to 4096"),
-            (&udp, 7, "has copies and no [source.emulator]"),
+            (behind.as_str(), 11, "source `last` has 0 links"),
+            (&many, 8, "copies = 0; write 1 to 4096"),
+            (&udp, 8, "has copies and no [source.emulator]"),
             (&twice, 6, "two sources are named `board-1`"),
         ] {
             let error = Experiment::parse("e.toml", text).expect_err(says).to_string();

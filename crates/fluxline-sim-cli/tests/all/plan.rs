@@ -233,3 +233,28 @@ fn a_run_and_its_folder_say_which_requirements_were_met() {
     // A board's packets have their ways in virtual time.
     assert_eq!(document["inputs"][0]["journeys"]["events"], 200);
 }
+
+#[test]
+#[ignore = "all: minutes of simulation"]
+fn the_answers_of_the_manual_are_others_now() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manual = std::fs::read_to_string(root.join("docs/plan-examples.md")).expect("the page");
+    let mut tried = 0;
+    for part in manual.split("```sh\n").skip(1) {
+        let (command, behind) = part.split_once("```").expect("the end of a block");
+        let command = command.replace("\\\n", " ");
+        let lines = behind.lines().skip_while(|line| line.is_empty());
+        let lines = lines.take_while(|line| line.starts_with("    "));
+        let wanted: Vec<&str> = lines.map(str::trim).collect();
+        assert!(wanted.len() > 1, "{command} has no output behind it");
+        let mut program = crate::support::fluxline();
+        program.current_dir(&root).args(command.split_whitespace().skip(1));
+        let said = String::from_utf8(program.output().expect("it starts").stdout).expect("UTF-8");
+        let lines: Vec<&str> = said.lines().map(str::trim).collect();
+        for line in wanted {
+            assert!(lines.contains(&line), "{command} does not say: {line}\n{said}");
+        }
+        tried += 1;
+    }
+    assert_eq!(tried, 3, "docs/plan-examples.md");
+}
