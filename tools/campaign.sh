@@ -76,9 +76,7 @@ faults)
   behind=$((SEED + ${SEEDS:-100000}))
   while [ "$SEED" -lt $behind ]; do
     count=$((behind - SEED < 1000 ? behind - SEED : 1000))
-    printf '
-== seeds %d to %d
-' "$SEED" $((SEED + count - 1))
+    printf '\n== seeds %d to %d\n' "$SEED" $((SEED + count - 1))
     for campaign in campaign campaign-builders; do
       attempt target/release/fluxline-sim sim campaign "examples/$campaign.toml" \
         --seed "$SEED" --seeds $count
