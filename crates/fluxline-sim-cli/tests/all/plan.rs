@@ -256,5 +256,5 @@ fn the_answers_of_the_manual_are_others_now() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 2, "docs/plan-examples.md");
+    assert_eq!(tried, 3, "docs/plan-examples.md");
 }
