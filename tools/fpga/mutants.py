@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -221,14 +221,18 @@ def main():
     wanted = sys.argv[1:]
     chosen = [mutant for mutant in MUTANTS
               if not wanted or any(word in mutant[2] for word in wanted)]
-    rows, survivors = [], 0
+    rows, survivors = {}, 0
     with ThreadPoolExecutor(JOBS) as pool:
-        for mutant, (kind, failed) in zip(chosen, pool.map(attack, chosen)):
+        running = {pool.submit(attack, mutant): mutant for mutant in chosen}
+        for done in as_completed(running):
+            mutant, (kind, failed) = running[done], done.result()
             survivors += not kind
-            names = ", ".join(f"`{name}`" for name in failed)
-            found = f"{kind}: {names}" if kind else "**survived**"
-            rows.append(f"| {mutant[2]} | {mutant[1]} | {found} |")
-            print(rows[-1], flush=True)
+            found = f"{kind}: `{failed[0]}`" if kind else "**survived**"
+            if failed[1:]:
+                found += f" and {len(failed) - 1} more"
+            rows[mutant] = f"| {mutant[2]} | {mutant[1]} | {found} |"
+            print(rows[mutant], flush=True)
+    rows = [rows[mutant] for mutant in chosen]
     print(f"{len(rows) - survivors} of {len(rows)} mutants found")
     if not wanted:
         page = PAGE.read_text()

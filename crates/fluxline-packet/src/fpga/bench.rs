@@ -45,7 +45,8 @@ pub(super) fn receiver(description: &Description, sizes: &Sizes) -> String {
          yours.\n\
          name = \"{} writes memory\"\n\n\
          [[source]]\nname = \"boards\"\nformat = \"packet.toml\"\n\n\
-         [source.roce]\nlisten = \"10.23.0.1:4791\"\npath-mtu = {slot}\nring-bytes = 4194304         \
+         [source.roce]\nlisten = \"10.23.0.1:4791\"\npath-mtu = {slot}\n\
+         ring-bytes = 4194304         \
          # the register RING_BYTES\n\n[[source.roce.sender]]\nname = \"board\"\n\
          address = \"10.23.0.2:6006\"   # OWN_IP and the upper half of PORTS\n\
          queue-pair = 256             # DEST_QP\nfirst-psn = 16777200         # FIRST_PSN\n\
