@@ -221,6 +221,9 @@ def main():
     wanted = sys.argv[1:]
     chosen = [mutant for mutant in MUTANTS
               if not wanted or any(word in mutant[2] for word in wanted)]
+    for board in sorted({mutant[0] for mutant in chosen}):
+        if failed := prove(WORK / board, "packetiser", "prove"):
+            raise RuntimeError(f"{board} without a defect: the proof fails on {failed}")
     rows, survivors = {}, 0
     with ThreadPoolExecutor(JOBS) as pool:
         running = {pool.submit(attack, mutant): mutant for mutant in chosen}
