@@ -141,7 +141,7 @@ async fn trace(State(site): State<Site>, pairs: Pairs) -> Result<Response, Probl
 
 /// The plots over the whole run.
 async fn plots(State(site): State<Site>) -> Result<Response, Problem> {
-    blocking(move || Ok(site.hub.watcher().plots().document())).await
+    blocking(move || -> Result<_, Problem> { Ok(site.hub.watcher().plots().document()) }).await
 }
 
 async fn session(State(site): State<Site>, headers: HeaderMap) -> Response {
