@@ -34,6 +34,9 @@ impl PartitionBuilder {
             Entry::Passed(passed) => self.follow(head.node, passed),
             Entry::InputEnd { input, .. } => {
                 let input = self.input_of(head.node, *input);
+                if self.has_gaps(head.node) {
+                    self.builder.cut(); // no later packet shows what was in missing records
+                }
                 self.builder.end_input(input);
             }
         }

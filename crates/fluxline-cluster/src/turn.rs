@@ -176,6 +176,9 @@ impl PartitionBuilder {
             inputs.values().for_each(|input| self.builder.mark_input(*input, mark));
         }
         if is_end {
+            if node.has_gaps {
+                self.builder.cut();
+            }
             node.ended = true;
             node.inputs.values().for_each(|input| self.builder.end_input(*input));
         }
