@@ -111,10 +111,9 @@ impl Handover {
     pub fn ask(&mut self, outlets: &mut impl Outlets) {
         let alive = Message::Alive.to_bytes();
         for builder in 0..self.builders.len() as u32 {
-            if !self.builders[builder as usize].has_gone && !self.is_done_with(builder) {
-                if let Offered::Gone(why) = outlets.offer(builder, &alive) {
-                    self.partings.push((builder, why));
-                }
+            let is_asked = !self.builders[builder as usize].has_gone && !self.is_done_with(builder);
+            if is_asked && let Offered::Gone(why) = outlets.offer(builder, &alive) {
+                self.partings.push((builder, why));
             }
         }
     }
