@@ -232,7 +232,7 @@ impl Handover {
             let reached = its.reached.get(usize::from(node.number())).copied().unwrap_or(0);
             of.covers.push((its.partition, reached));
             let is_its = self.owners.get(its.partition as usize) == Some(&builder);
-            let reached = if planted!(34) { reached + 1 } else { reached };
+            let reached = if planted!(32) { reached + 1 } else { reached };
             if is_its {
                 node.free_kept(its.partition, reached);
             }
@@ -310,9 +310,7 @@ impl Handover {
                 (moving.place, moving.sequence) = (moving.place + 1, 0);
                 continue;
             };
-            if !(planted!(32) && sequence % 4 == 3) {
-                send(&Message::Record(*partition, record).to_bytes())?;
-            }
+            send(&Message::Record(*partition, record).to_bytes())?;
             moving.sequence = sequence + 1;
         }
         Ok(())

@@ -14,6 +14,8 @@ use crate::record::{Mark, Settled};
 
 /// The longest time without a state, while records come.
 const SAVE_EVERY: Span = Span::from_ms(1_000);
+/// The same in virtual time, where runs are short.
+const SAVE_EVERY_VIRTUAL: Span = Span::from_ms(10);
 
 /// The saves of one builder.
 pub(crate) struct Saving {
@@ -89,7 +91,8 @@ impl Saving {
 
     fn save_when_due<I: Inlets>(&mut self, node: &BuilderNode<I>, to: &SyncSender<FromNode>) {
         let (bytes, now) = (node.bytes() - self.saved_bytes, node.partition().now());
-        let is_due = bytes >= self.share || (bytes > 0 && now.since(self.saved) >= SAVE_EVERY);
+        let age = if self.is_virtual { SAVE_EVERY_VIRTUAL } else { SAVE_EVERY };
+        let is_due = bytes >= self.share || (bytes > 0 && now.since(self.saved) >= age);
         let is_busy = self.made.is_some()
             || self.is_ending
             || self.has_failed
