@@ -100,7 +100,7 @@ fn a_builders_death_loses_what_readouts_keep_or_counts_a_loss_wrongly() {
 #[cfg_attr(not(debug_assertions), ignore = "planted faults are in debug builds alone")]
 fn a_successor_that_builds_too_little_or_too_much_is_not_found() {
     let at = folder();
-    for (number, readouts) in [(21, 1), (22, 4)] {
+    for (number, readouts) in [(32, 1), (33, 4)] {
         let file = builders_die(readouts, at.path());
         let output = campaign(&file, &["--seeds", "20"], number);
         assert_eq!(output.status.code(), Some(1), "{number}: {:#}", document(&output));
