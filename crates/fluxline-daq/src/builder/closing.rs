@@ -75,6 +75,7 @@ impl Builder {
         self.keys.close(id, &event.whole, self.time.now);
         self.watch_lag(slot);
         self.open.slab.give_back(slot);
+        self.open.refused.close(id.position);
         self.open.horizon = self.open.horizon.max(id.position);
         self.open.blocker = None;
         if self.open.last.is_some_and(|last| last.1 == slot) {
@@ -86,10 +87,14 @@ impl Builder {
     fn judge_sources(&mut self, slot: u32, why: Why, lacking: &mut Vec<Lacking>) {
         let event = self.open.slab.event(slot);
         let position = event.id.position;
+        let window = matches!(self.config.mode, Mode::Window { .. });
         for (source, fragment) in event.fragments() {
             let member = self.members.know(source);
             member.take_misses();
-            if fragment.complete {
+            if window && self.open.refused.has(position, source) {
+                member.counts.missing += 1;
+                lacking.push(Lacking { source, reason: Some(Reason::NoRoom) });
+            } else if fragment.complete {
                 member.counts.on_time += 1;
             } else {
                 member.counts.missing += 1;
@@ -103,7 +108,8 @@ impl Builder {
             if self.open.slab.event(slot).fragment_of(source, 0).is_some() {
                 continue;
             }
-            if let Some(reason) = self.judge_absence(source, position, why) {
+            let no_room = self.open.refused.has(position, source).then_some(Reason::NoRoom);
+            if let Some(reason) = no_room.or_else(|| self.judge_absence(source, position, why)) {
                 let lost = reason == Reason::Lost;
                 let member = self.members.know(source);
                 member.counts.missing += 1;
@@ -187,8 +193,10 @@ impl Builder {
         let enough = match &self.config.expectation {
             _ if event.id.scope != SCOPE_ALL => lacking.is_empty(),
             Expectation::Joined => lacking.is_empty(),
-            Expectation::Count(count) => event.whole_count() >= *count && parts_only(lacking),
-            Expectation::Sources(labels) => self.has_all_of(event, labels) && parts_only(lacking),
+            Expectation::Count(count) => event.whole_count() >= *count && are_whole(event, lacking),
+            Expectation::Sources(labels) => {
+                self.has_all_of(event, labels) && are_whole(event, lacking)
+            }
         };
         let stopped = |its: &Lacking| matches!(its.reason, None | Some(Reason::NotCome));
         let window = matches!(self.config.mode, Mode::Window { .. });
@@ -246,7 +254,11 @@ impl Builder {
     }
 }
 
-/// Returns true when no fragment is incomplete.
-fn parts_only(lacking: &[Lacking]) -> bool {
-    lacking.iter().all(|its| its.reason.is_some())
+/// Returns true when the event lacks no part of the fragments that it has.
+fn are_whole(event: &OpenEvent, lacking: &[Lacking]) -> bool {
+    lacking.iter().all(|its| match its.reason {
+        None => false,
+        Some(Reason::NoRoom) => event.fragment_of(its.source, 0).is_none(),
+        Some(_) => true,
+    })
 }

@@ -27,6 +27,8 @@ pub(super) enum Reason {
     Silent { since: u64 },
     /// It had not come yet when the event was closed.
     NotCome,
+    /// A packet of it found no room in the memory of open events.
+    NoRoom,
 }
 
 /// The text of one event, with a limit.
@@ -51,6 +53,7 @@ impl Text<'_> {
             Reason::Lost => self.add(format_args!("{label}: {LOST}")),
             Reason::Silent { since } => self.add(format_args!("{label}: silent since key {since}")),
             Reason::NotCome => self.add(format_args!("{label}: had not come yet")),
+            Reason::NoRoom => self.add(format_args!("{label}: found no room")),
         }
     }
 

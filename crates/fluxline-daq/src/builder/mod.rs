@@ -33,6 +33,7 @@ mod marks;
 mod members;
 mod near;
 mod position;
+mod refused;
 mod reports;
 mod saved;
 mod slab;
@@ -66,6 +67,7 @@ use line::{Context, Has, Keyed, Located};
 use members::Members;
 pub use position::Position;
 use position::{Anchor, RawKey};
+use refused::Refused;
 use reports::Reports;
 pub use reports::{Report, Said};
 pub use saved::Unfit;
@@ -135,6 +137,8 @@ struct OpenEvents {
     horizon: Position,
     /// The number and the bytes of open events from which on the oldest is closed.
     pressed: judge::Pressed,
+    /// Packets of events not closed yet that found no room.
+    refused: Refused,
 }
 
 /// Changes that are reported to the user, and the measurements for them.
@@ -186,6 +190,7 @@ impl Builder {
                 blocker: None,
                 horizon: Position::default(),
                 pressed: judge::Pressed::of(&config),
+                refused: Refused::default(),
             },
             gathering: Gathering::default(),
             counters: BuilderCounters::default(),

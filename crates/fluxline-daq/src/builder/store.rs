@@ -3,20 +3,36 @@
 use fluxline_core::Moment;
 use fluxline_packet::Part;
 
-use super::Builder;
 use super::arrival::{Arrival, Compared};
 use super::config::Placement;
 use super::coverage::{Coverage, Meets};
-use super::event_id::EventId;
+use super::event_id::{EventId, SCOPE_ALL};
 use super::growth::make_room;
 use super::keys::KeyState;
 use super::lanes::Head;
 use super::line::Located;
 use super::slab::{Begin, Fragment};
+use super::{Builder, OpenEvents};
 
 impl Builder {
-    /// Puts the packet into the event `id`, which begins with it if it is unknown.
+    /// Puts the packet into the event `id`, which begins with it if it is unknown. An event knows
+    /// the packets that find no room.
     pub(super) fn join(
+        &mut self,
+        arrival: &Arrival<'_>,
+        id: EventId,
+        located: Located,
+        deadline: Moment,
+    ) -> Placement {
+        let placement = self.place(arrival, id, located, deadline);
+        if placement == Placement::BuilderFull && id.scope == SCOPE_ALL {
+            let OpenEvents { refused, horizon, .. } = &mut self.open;
+            refused.note(id.position, arrival.accepted.source, *horizon);
+        }
+        placement
+    }
+
+    fn place(
         &mut self,
         arrival: &Arrival<'_>,
         id: EventId,

@@ -70,8 +70,8 @@ pub const LAWS: &[Law] = &[
         left: &["input.datagrams", "input.socket_dropped", "edge.came_in"],
         right: &[
             "source.recorded",
-            "edge.inherited",
             "edge.handed_on",
+            "edge.inherited",
             "edge.in_doubt",
             "source.not_recorded",
             "source.filtered",

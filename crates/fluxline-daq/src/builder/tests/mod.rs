@@ -4,6 +4,7 @@
 mod cases;
 mod files;
 mod lives;
+mod no_room;
 mod parts;
 mod random;
 mod restarts;

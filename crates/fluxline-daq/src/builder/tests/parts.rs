@@ -15,19 +15,19 @@ use crate::readout::{Accepted, Counted, FormatRules, PacketRule, Readout, Readou
 
 /// One packet in short.
 #[derive(Clone, Copy, Debug)]
-struct Packet {
-    source: u32,
+pub(super) struct Packet {
+    pub(super) source: u32,
     /// Its place in the count of packets, and how often the counter restarted before.
-    count: Option<(u64, u32)>,
-    key: Option<u64>,
-    bits: u8,
-    part: Part,
-    payload: &'static [u8],
-    at_ms: u64,
-    sensor_ns: Option<u64>,
+    pub(super) count: Option<(u64, u32)>,
+    pub(super) key: Option<u64>,
+    pub(super) bits: u8,
+    pub(super) part: Part,
+    pub(super) payload: &'static [u8],
+    pub(super) at_ms: u64,
+    pub(super) sensor_ns: Option<u64>,
 }
 
-const PACKET: Packet = Packet {
+pub(super) const PACKET: Packet = Packet {
     source: 0,
     count: None,
     key: Some(1),
@@ -50,7 +50,7 @@ fn at(ms: u64) -> Moment {
     Moment::from_ns(ms * 1_000_000)
 }
 
-fn push(builder: &mut Builder, packet: Packet) -> Placement {
+pub(super) fn push(builder: &mut Builder, packet: Packet) -> Placement {
     let mut buffer = vec![0xAA; 4];
     buffer.extend_from_slice(packet.payload);
     let accepted = Accepted {
@@ -86,7 +86,7 @@ fn push(builder: &mut Builder, packet: Packet) -> Placement {
     builder.push(time, &accepted, &datagram, &parsed)
 }
 
-fn config(mode: Mode, expectation: Expectation) -> BuilderConfig {
+pub(super) fn config(mode: Mode, expectation: Expectation) -> BuilderConfig {
     let time_out = Span::from_ms(100);
     BuilderConfig { mode, expectation, time_out, ..BuilderConfig::default() }
 }
@@ -99,17 +99,17 @@ fn global(count: u32) -> Builder {
     Builder::new(config(Mode::Key(Scope::Global), Expectation::Count(count)))
 }
 
-fn take(builder: &mut Builder) -> EventBatch {
+pub(super) fn take(builder: &mut Builder) -> EventBatch {
     builder.take_batch(EventBatch::default())
 }
 
-fn finish(builder: &mut Builder) -> EventBatch {
+pub(super) fn finish(builder: &mut Builder) -> EventBatch {
     builder.finish(Moment::default());
     assert_eq!((builder.events_open(), builder.open.bytes), (0, 0));
     take(builder)
 }
 
-fn statuses(batch: &EventBatch) -> Vec<(Option<u64>, EventStatus, u32)> {
+pub(super) fn statuses(batch: &EventBatch) -> Vec<(Option<u64>, EventStatus, u32)> {
     batch.events.iter().map(|event| (event.key, event.status, event.packets)).collect()
 }
 
