@@ -18,13 +18,13 @@ fn in_words(builder: &Builder) -> Vec<String> {
         config, time, anchor, members, inputs, generations, keys, open, gathering, counters,
         per_source, watch, scratch: _,
     } = builder;
-    let OpenEvents { slab, lanes, bytes, last, blocker, horizon, pressed } = open;
+    let OpenEvents { slab, lanes, bytes, last, blocker, horizon, pressed, refused } = open;
     vec![
         format!("{:?}", (config, time, anchor)),
         format!("{:?}", (members, inputs, generations)),
         format!("{:?}", (gathering, counters, per_source)),
         format!("{watch:?}"),
-        format!("{:?}", (lanes, bytes, last, blocker, horizon, pressed)),
+        format!("{:?}", (lanes, bytes, last, blocker, horizon, pressed, refused)),
         keys.in_words(),
         slab.in_words(),
     ]
