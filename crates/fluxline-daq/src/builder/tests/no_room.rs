@@ -1,76 +1,97 @@
-//! Packets that find no room in the memory of open events: the events lack them, and say so.
+//! Packets that find no room in the memory of events: the events lack them, and say so.
 
 use fluxline_core::Span;
 
 use super::super::*;
-use super::parts::{PACKET, Packet, config, finish, push, statuses, take};
+use super::parts::{PACKET, Packet, at, config, push, statuses, take};
 use crate::event::EventStatus;
 
-/// Room for two packets of [`PACKET`]'s size.
-fn small(mode: Mode, expectation: Expectation) -> Builder {
-    let mut probe = Builder::new(config(mode, expectation.clone()));
-    push(&mut probe, Packet { sensor_ns: Some(0), ..PACKET });
-    let bytes_open_max = 2 * probe.bytes_open();
-    let limits = BuilderConfig { bytes_open_max, ..config(mode, expectation) };
-    Builder::new(limits)
+/// All events of a run in which one packet found no room.
+struct Run {
+    refused: (u32, u64),
+    events: Vec<(Option<u64>, EventStatus, u32)>,
+    missing: String,
 }
 
-/// Three boards; the third has a packet for which there is no room.
-fn three_boards(builder: &mut Builder) {
-    for source in [0, 1] {
-        assert_eq!(push(builder, Packet { source, ..PACKET }), Placement::Stored);
+/// Three boards send `each` packets for each key. Nobody takes batches, until a packet is refused.
+fn run(mode: Mode, expectation: Expectation, each: u64, room: u64) -> Run {
+    let mut probe = Builder::new(config(mode, expectation.clone()));
+    push(&mut probe, PACKET);
+    let bytes_open_max = room * probe.bytes_open() / 4;
+    let limits = BuilderConfig { bytes_open_max, ..config(mode, expectation) };
+    let (mut builder, mut refused) = (Builder::new(limits), None);
+    let (mut events, mut missing) = (Vec::new(), String::new());
+    let mut gather = |builder: &mut Builder| {
+        let batch = take(builder);
+        events.extend(statuses(&batch));
+        missing.push_str(&batch.missing);
+    };
+    for key in 1..1000 {
+        for source in (0..3).flat_map(|source| (0..each).map(move |_| source)) {
+            let packet = Packet { source, key: Some(key), at_ms: 200 * key, ..PACKET };
+            match push(&mut builder, packet) {
+                Placement::Stored => {}
+                Placement::BuilderFull if refused.is_none() => {
+                    refused = Some((source, key));
+                    gather(&mut builder);
+                }
+                other => panic!("{other:?} for {key}"),
+            }
+        }
+        builder.poll(at(200 * key + 199));
+        if refused.is_some() {
+            break;
+        }
     }
-    assert_eq!(push(builder, Packet { source: 2, ..PACKET }), Placement::BuilderFull);
+    builder.poll(at(1_000_000));
+    builder.finish(at(1_000_000));
+    gather(&mut builder);
+    Run { refused: refused.expect("the memory has a limit"), events, missing }
+}
+
+/// Memory for about four events, so that the refused packet is the first, second or last of its
+/// event \[quarters of a packet\].
+fn rooms(each: u64) -> impl Iterator<Item = u64> {
+    (48 * each..60 * each).step_by(2)
 }
 
 #[test]
 fn an_event_without_the_packet_that_found_no_room_is_complete() {
-    let mut builder = small(Mode::Key(Scope::Global), Expectation::Joined);
-    three_boards(&mut builder);
-    let batch = finish(&mut builder);
-    assert_eq!(statuses(&batch), [(Some(1), EventStatus::Incomplete, 2)]);
-    assert!(batch.missing.contains("found no room"), "{}", batch.missing);
+    let mut sources = [false; 3];
+    for room in rooms(1) {
+        let run = run(Mode::Key(Scope::Global), Expectation::Joined, 1, room);
+        let (source, key) = run.refused;
+        sources[source as usize] = true;
+        for (of, status, packets) in run.events {
+            let wanted = match of == Some(key) {
+                true => (EventStatus::Incomplete, 2),
+                false => (EventStatus::Complete, 3),
+            };
+            assert_eq!((status, packets), wanted, "{of:?} of room {room}, refused {key}");
+        }
+        assert!(run.missing.contains("found no room"), "{}", run.missing);
+    }
+    assert_eq!(sources, [true; 3], "each place in an event was tried");
 }
 
 #[test]
 fn an_event_with_as_many_sources_as_required_lacks_a_further_one() {
-    let mut builder = small(Mode::Key(Scope::Global), Expectation::Count(2));
-    three_boards(&mut builder);
-    assert_eq!(statuses(&finish(&mut builder)), [(Some(1), EventStatus::Complete, 2)]);
-}
-
-#[test]
-fn an_event_that_begins_after_the_refusal_is_complete_without_the_refused_packet() {
-    let mut builder = small(Mode::Key(Scope::Global), Expectation::Joined);
-    let packet = |source, key| Packet { source, key: Some(key), ..PACKET };
-    for source in [0, 1] {
-        assert_eq!(push(&mut builder, packet(source, 1)), Placement::Stored);
+    for room in rooms(1) {
+        let run = run(Mode::Key(Scope::Global), Expectation::Count(2), 1, room);
+        assert!(run.events.iter().all(|of| of.1 == EventStatus::Complete), "{:?}", run.events);
     }
-    // The first event is closed, and its batch not taken yet.
-    assert_eq!(push(&mut builder, packet(0, 2)), Placement::BuilderFull);
-    assert_eq!(statuses(&take(&mut builder)), [(Some(1), EventStatus::Complete, 2)]);
-    assert_eq!(push(&mut builder, packet(1, 2)), Placement::Stored);
-    let batch = finish(&mut builder);
-    assert_eq!(statuses(&batch), [(Some(2), EventStatus::Incomplete, 1)]);
-    assert!(batch.missing.contains("found no room"), "{}", batch.missing);
 }
 
 #[test]
 fn a_window_that_refused_a_packet_of_a_source_in_it_is_complete() {
-    let mode = Mode::Window {
-        width: Span::from_ms(10),
-        lateness: Span::from_ms(1),
-        clock: WindowClock::Arrival,
-    };
-    for expectation in [Expectation::Joined, Expectation::Count(1)] {
-        let mut builder = small(mode, expectation);
-        for _ in 0..2 {
-            assert_eq!(push(&mut builder, PACKET), Placement::Stored);
+    let (width, lateness) = (Span::from_ms(10), Span::from_ms(1));
+    let mode = Mode::Window { width, lateness, clock: WindowClock::Arrival };
+    for expectation in [Expectation::Joined, Expectation::Count(3)] {
+        for room in rooms(2) {
+            let run = run(mode, expectation.clone(), 2, room);
+            let short = run.events.iter().filter(|of| of.1 == EventStatus::Incomplete);
+            assert_eq!(short.map(|of| of.2).collect::<Vec<_>>(), [5], "{:?}", run.events);
+            assert!(run.missing.contains("found no room"), "{}", run.missing);
         }
-        assert_eq!(push(&mut builder, PACKET), Placement::BuilderFull);
-        builder.poll(Moment::from_ns(1_000_000_000));
-        let batch = take(&mut builder);
-        assert!(batch.missing.contains("found no room"), "{}", batch.missing);
-        assert_eq!(statuses(&batch)[0].1, EventStatus::Incomplete);
     }
 }

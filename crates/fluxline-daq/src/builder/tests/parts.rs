@@ -46,7 +46,7 @@ fn bytes(offset: u64, total: u64) -> Part {
     Part::Bytes { offset, total }
 }
 
-fn at(ms: u64) -> Moment {
+pub(super) fn at(ms: u64) -> Moment {
     Moment::from_ns(ms * 1_000_000)
 }
 
