@@ -49,10 +49,10 @@ fn run(mode: Mode, expectation: Expectation, each: u64, room: u64) -> Run {
     Run { refused: refused.expect("the memory has a limit"), events, missing }
 }
 
-/// Memory for about four events, so that the refused packet is the first, second or last of its
+/// Memory for four to eight events, so that the refused packet is the first, second or last of its
 /// event \[quarters of a packet\].
 fn rooms(each: u64) -> impl Iterator<Item = u64> {
-    (48 * each..60 * each).step_by(2)
+    48 * each..90 * each
 }
 
 #[test]
