@@ -45,7 +45,7 @@ impl Kept {
         self.bytes
     }
 
-    /// Keeps a record; those for which there is no memory then are dropped.
+    /// Keeps a record; a full memory drops the oldest records of the largest partition.
     pub fn push(&mut self, partition: usize, sequence: u64, mut bytes: Vec<u8>, has_names: bool) {
         if bytes.capacity() > 2 * bytes.len() {
             bytes.shrink_to_fit();

@@ -195,7 +195,7 @@ pub fn partitions_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Returns the successor of a builder: the next one; `None`: there is no other.
+/// Returns the successor of a builder: the next one; `None`: a single builder.
 #[must_use]
 pub fn successor_of(builder: u32, builders: u32) -> Option<u32> {
     (builders > 1).then(|| (builder + 1) % builders)

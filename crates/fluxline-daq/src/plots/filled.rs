@@ -127,7 +127,7 @@ impl Moments {
         self.squares += apart * apart;
     }
 
-    /// Returns the mean; `None`: there is no value.
+    /// Returns the mean; `None`: no values.
     pub fn mean(&self) -> Option<f64> {
         Some(self.about? + self.sum / self.count as f64)
     }

@@ -80,7 +80,7 @@ impl SavedPlots {
     /// Returns the reference of a plot with the same name and bins.
     ///
     /// # Errors
-    /// What is not the same.
+    /// The plots differ in axes, bins or kind: a sentence.
     pub fn reference(&self, plot: &Filled, run: &str) -> Result<Reference, String> {
         let wanted = plot.plot();
         let plots = self.document["plots"].as_array().map_or(&[][..], Vec::as_slice);

@@ -60,7 +60,7 @@ impl<T: Join + Clone + Default> TimeBins<T> {
         self.width_ns *= 2;
     }
 
-    /// Returns the start of the first bin \[ns since 1970\]; `None`: there is no entry.
+    /// Returns the start of the first bin \[ns since 1970\]; `None`: no entries.
     pub fn origin_ns(&self) -> Option<u64> {
         self.origin_ns
     }

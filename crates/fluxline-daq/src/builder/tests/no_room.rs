@@ -28,7 +28,7 @@ fn run(mode: Mode, expectation: Expectation, each: u64, room: u64) -> Run {
     };
     for key in 1..1000 {
         for source in (0..3).flat_map(|source| (0..each).map(move |_| source)) {
-            // An event takes less memory once it is closed: only a long first packet can be refused.
+            // A closed event takes less memory: only a long first packet can be refused.
             let payload = if source == 0 { &[7; 300] } else { PACKET.payload };
             let packet = Packet { source, key: Some(key), at_ms: 200 * key, payload, ..PACKET };
             match push(&mut builder, packet) {
