@@ -54,7 +54,9 @@ impl Local {
 
     /// Reads the first line that it prints: the address is its last word.
     fn listens_at(&mut self, stop: &Stop) -> Result<SocketAddr, Error> {
-        let Some(mut out) = self.child.stdout.take() else { return Err(silent()) };
+        let Some(mut out) = self.child.stdout.take() else {
+            return Err(silent("start", ANSWER_LIMIT));
+        };
         let (send, line) = std::sync::mpsc::channel();
         // Ends with the child, which is killed when dropped.
         std::thread::spawn(move || {
@@ -70,10 +72,11 @@ impl Local {
             stop.check()?;
             if let Ok(text) = line.recv_timeout(Duration::from_millis(20)) {
                 let address = text.split_whitespace().last().and_then(|word| word.parse().ok());
-                return address.ok_or_else(|| self.died().unwrap_or_else(silent));
+                return address
+                    .ok_or_else(|| self.died().unwrap_or_else(|| silent("start", ANSWER_LIMIT)));
             }
         }
-        Err(silent())
+        Err(silent("start", ANSWER_LIMIT))
     }
 
     /// Returns the failure of the process, if any. A process that exits with status 0 after its

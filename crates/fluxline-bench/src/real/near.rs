@@ -78,7 +78,7 @@ impl Near {
             }
             Some(Message::Refused { why }) => return Err(Message::rejection(&why)),
             Some(_) => return Err(garbled("no greeting")),
-            None => return Err(silent()),
+            None => return Err(silent("greet", ANSWER_LIMIT)),
         };
         let group = format!("bench-{}-far", std::process::id());
         Ok(Near {
@@ -99,7 +99,8 @@ impl Near {
         &self.environment
     }
 
-    fn answer(&mut self, limit: Duration) -> Result<Message, Error> {
+    /// Waits for the answer to what was asked; names it when nothing comes.
+    fn answer(&mut self, asked: &str, limit: Duration) -> Result<Message, Error> {
         let heard = match &mut self.runner {
             Some(runner) => runner.wait(limit, &mut self.channel, &self.config.stop)?,
             None => self.channel.wait(limit, &self.config.stop)?,
@@ -107,12 +108,12 @@ impl Near {
         match heard {
             Some(Message::Failed { why, leaves }) => Err(Message::error(&why, leaves)),
             Some(message) => Ok(message),
-            None => Err(silent()),
+            None => Err(silent(asked, limit)),
         }
     }
 
     fn ready(&mut self) -> Result<(), Error> {
-        match self.answer(ANSWER_LIMIT)? {
+        match self.answer("begin", ANSWER_LIMIT)? {
             Message::Ready => Ok(()),
             _ => Err(garbled("something else than that it is ready")),
         }
@@ -120,7 +121,7 @@ impl Near {
 
     fn finished(&mut self, limit: Duration) -> Result<Value, Error> {
         loop {
-            match self.answer(limit)? {
+            match self.answer("finish", limit)? {
                 Message::Finished { outcome } => return Ok(outcome),
                 // Said by the far end of a service when nobody listened any more.
                 Message::Tell { .. } => {}
@@ -148,7 +149,7 @@ impl Near {
             let drawn = fluxline::roce::random_key();
             let key = drawn.map_err(|error| Error::Refused(error.to_string()))?.0;
             self.order_open(far, key)?;
-            let Message::Opened { peer } = self.answer(ANSWER_LIMIT)? else {
+            let Message::Opened { peer } = self.answer("open the link", ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that its node is open"));
             };
             let (side, half_bytes) = (Side::Near, HALF_BYTES);
@@ -158,7 +159,7 @@ impl Near {
             self.runner = Some(Runner::join(fabric, joining, watch)?);
             self.ready()?;
         }
-        self.runner.as_mut().ok_or_else(silent)
+        self.runner.as_mut().ok_or_else(|| garbled("an address without a key"))
     }
 
     fn order_open(&mut self, url: String, key: u64) -> Result<(), Error> {
@@ -202,7 +203,9 @@ impl Environment for Near {
         let (number, parameters) = (self.trials, parameters.clone());
         self.channel.send(&Message::Begin { number, trial: kind.name.to_owned(), parameters })?;
         self.ready()?;
-        let Some(runner) = &mut self.runner else { return Err(silent()) };
+        let Some(runner) = &mut self.runner else {
+            return Err(garbled("a trial before the link"));
+        };
         let mut watch = Watch::new(&mut self.channel, &self.config.stop);
         let ran = runner.run(Trial { name: kind.name, number }, &mut *role, &mut watch);
         let heard = watch.heard();
@@ -225,7 +228,7 @@ impl Environment for Near {
     ) -> Result<[Value; 2], Error> {
         if !self.cores_sent {
             self.order_open(String::new(), 0)?;
-            let Message::Opened { .. } = self.answer(ANSWER_LIMIT)? else {
+            let Message::Opened { .. } = self.answer("choose a core", ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that it is pinned"));
             };
         }
@@ -305,6 +308,7 @@ fn garbled(what: &str) -> Error {
     Error::Garbled { what: what.to_owned() }
 }
 
-pub(super) fn silent() -> Error {
-    Error::PeerGone { how: format!("no answer for {} s", ANSWER_LIMIT.as_secs()) }
+pub(super) fn silent(asked: &str, limit: Duration) -> Error {
+    let how = format!("no answer for {} s, when it was to {asked}", limit.as_secs());
+    Error::PeerGone { how }
 }

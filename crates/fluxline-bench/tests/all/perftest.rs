@@ -297,7 +297,9 @@ fn strangers_are_reported_and_the_next_client_is_served() {
     let _ = mtu.write_all(b"9\0");
     assert!(said().contains("`9\\0`"));
     let silent = serving.client();
-    assert!(said().contains("silent for 5 s"));
+    // A machine that is busy sees the silence later.
+    let sentence = said();
+    assert!(sentence.contains("silent for"), "{sentence}");
     drop(silent);
     let plan = Plan { own: Some(client), peer: None, ..plan };
     connect(serving.address, &plan, &never()).expect("served");
