@@ -12,7 +12,7 @@ queue.
 
 The output of a program is shown when it has failed; the others run nevertheless. A program that
 prints nothing for LIMIT_S is killed with its children and has failed: the output then names the
-tests that hang.
+tests that hang, and these have failed.
 
 At most AGAIN_MAX tests that failed beside others run once more, each alone. One that passes then is
 UNSTEADY: its failure and its name are printed, and it is a defect of the test or of the code, but
@@ -35,8 +35,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIMES = ROOT / "target/test-times.json"
 CORES = os.cpu_count() or 1
-# No test takes a tenth of it on idle cores; a busy machine is slow.
-LIMIT_S = 900
+# No test takes a fifth of it on idle cores; a busy machine is slow.
+LIMIT_S = 600
+KILLED = f"killed: it printed nothing for {LIMIT_S} s\n"
 DOCUMENTATION = "documentation"
 # More are not bad luck.
 AGAIN_MAX = 3
@@ -72,7 +73,7 @@ class Program:
                     size, printed = now_size, time.monotonic()
                 if time.monotonic() - printed > LIMIT_S:
                     os.killpg(child.pid, signal.SIGKILL)
-                    late = f"killed: it printed nothing for {LIMIT_S} s\n"
+                    late = KILLED
                     child.wait()
             seconds = time.monotonic() - began
             written.seek(0)
@@ -85,12 +86,18 @@ class Result:
 
     def __init__(self, program: Program, status: int, output: str, seconds: float) -> None:
         self.program, self.status, self.output, self.seconds = program, status, output, seconds
+        self.was_killed = output.endswith(KILLED)
         found = re.findall(r"(\d+) passed; (\d+) failed; (\d+) ignored", output)
         self.counts = [sum(int(one[kind]) for one in found) for kind in range(3)]
 
     def failed_tests(self) -> list[str]:
-        """Returns the tests that failed; none when the program itself did, as by a signal."""
+        """Returns the tests that failed or hang; none when the program itself failed, as by a
+        signal of its own."""
         found = re.findall(r"^test (\S+) \.\.\. FAILED$", self.output, re.MULTILINE)
+        if self.was_killed:
+            ended = set(re.findall(r"^test (\S+) \.\.\. ", self.output, re.MULTILINE))
+            slow = re.findall(r"^test (\S+) has been running for", self.output, re.MULTILINE)
+            return found + [test for test in slow if test not in ended]
         # Status of libtest after tests that failed; documentation has no program to run again.
         is_complete = self.status == 101 and self.counts[1] == len(found)
         return found if is_complete and self.program.name != DOCUMENTATION else []
