@@ -93,6 +93,11 @@ pub trait Inlets: Send {
         Moment::default()
     }
 
+    /// Returns the first readout that has not sent a record yet; `None`: all have, or ended.
+    fn waits_for(&mut self) -> Option<usize> {
+        None
+    }
+
     /// Lets this time of a simulated link pass for work; on real links, work takes its own.
     fn spend(&mut self, _work: Span) {}
 

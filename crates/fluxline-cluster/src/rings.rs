@@ -22,7 +22,7 @@ pub struct RingNode {
     rings: Rings,
     outlets: Vec<Outlet>,
     lanes: Vec<Lane>,
-    /// The first lane with messages of builders; `None`: there is no way back.
+    /// The first lane with messages of builders; `None`: builders only take.
     first_back: Option<usize>,
     /// The time by which every peer has come; `None`: they are waited for.
     come_by: Option<Moment>,
@@ -264,6 +264,10 @@ impl Inlets for RingNode {
 
     fn link_time(&self) -> Moment {
         self.now()
+    }
+
+    fn waits_for(&mut self) -> Option<usize> {
+        self.lanes.iter().position(|lane| !lane.has_come && !lane.is_gone && !lane.is_back)
     }
 
     fn spend(&mut self, work: Span) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{call, fluxline, number};
+use crate::support::{call, fluxline, number, send_signal};
 
 const NODES: [&str; 4] = ["builder-0", "builder-1", "readout-0", "readout-1"];
 
@@ -277,20 +277,37 @@ fn processes_on_ethernet_lose_events() {
     run_apart("udp:127.0.0.1:23791");
 }
 
-/// Runs four nodes of which one is killed; returns the ends of the others.
+/// Returns true once this builder has recorded events: then all readouts have come to it.
+fn has_recorded(folder: &Path) -> bool {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut events = files.filter(|file| file.file_name().to_string_lossy().starts_with("events-"));
+    events.any(|file| file.metadata().is_ok_and(|data| data.len() > 50_000))
+}
+
+/// Runs four nodes of which one is killed when all have met, and ends the readouts; returns the
+/// ends of the others.
 fn kill_one(victim: usize) -> Vec<(&'static str, Option<i32>, Value, String)> {
     let folder = tempfile::tempdir().expect("a folder");
-    let experiment = experiment(folder.path(), 4000);
+    let long = "[record]\nbatch-bytes = 20000\nsync = \"batch\"\n[nodes]\n";
+    let experiment = experiment(folder.path(), 1_000_000);
+    let text = std::fs::read_to_string(&experiment).expect("written").replace("[nodes]\n", long);
+    std::fs::write(&experiment, text).expect("written");
     let link = format!("shm:kill{victim}-{}", std::process::id());
     let mut nodes: Vec<Node> =
         NODES.iter().map(|node| Node::start(&experiment, &link, node, folder.path())).collect();
-    // It has begun when its folder is there.
-    while !folder.path().join(NODES[victim]).join("run.json").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    while !NODES[..2].iter().all(|builder| has_recorded(&folder.path().join(builder))) {
+        for (name, node) in NODES.iter().zip(&mut nodes) {
+            assert!(node.is_alive(), "{name} ended before all had met");
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(std::time::Duration::from_millis(700));
     nodes[victim].kill();
+    // Packets come meanwhile, for the node that is dead or from those that live.
+    std::thread::sleep(Duration::from_millis(700));
     let mut ends = Vec::new();
+    for (_, node) in nodes.iter().enumerate().skip(2).filter(|of| of.0 != victim) {
+        send_signal(node.id(), "INT");
+    }
     for (number, node) in nodes.into_iter().enumerate() {
         let (status, document, errors) = node.end();
         if number != victim {
@@ -326,6 +343,35 @@ fn packets_for_a_killed_builder_have_no_place() {
             }
             false => assert_eq!(status, Some(0), "{node}: {sentence}{errors}"),
         }
+    }
+}
+
+/// A readout that dies before it has met the builders leaves them waiting for good, without this.
+#[test]
+fn nodes_wait_for_one_that_never_comes_beyond_the_limit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = experiment(folder.path(), 1000);
+    let text = std::fs::read_to_string(&experiment).expect("written");
+    let text = text.replace("[nodes]\n", "[nodes]\njoin-within-s = 4\n");
+    std::fs::write(&experiment, text).expect("written");
+    let link = format!("shm:never-{}", std::process::id());
+    // builder-1 and readout-1 never come.
+    let nodes = ["builder-0", "readout-0"]
+        .map(|name| (name, Node::start(&experiment, &link, name, folder.path())));
+    for (name, node) in nodes {
+        let (status, document, errors) = node.end();
+        assert_eq!(status, Some(7), "{name}: {errors}");
+        let sentence = document["sentence"].as_str().unwrap_or_default();
+        let (says, notes) = match name {
+            "builder-0" => (
+                "readout-1 ended before its last record, or never came",
+                "builder-0 waits for readout-1: it has not come yet",
+            ),
+            _ => ("lost with a node", "builder-1 is gone (it never came)"),
+        };
+        assert!(sentence.contains(says), "{name}: {sentence}");
+        assert!(errors.contains(notes), "{name}: {errors}");
+        assert_laws(&document);
     }
 }
 

@@ -24,6 +24,10 @@ pub struct Nodes {
     pub readout: Readouts,
     /// The nodes that build events.
     pub builder: Builders,
+    /// The time within which the others must come to a node in a process of its own \[s\]; a node
+    /// that comes later is taken for dead. `None`: a node waits for the others without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join_within_s: Option<u32>,
 }
 
 /// The nodes that read sources.
@@ -161,6 +165,10 @@ impl Experiment {
                 "readout.record-ms",
                 format!("[nodes.readout] record-ms = {record_ms}; write 0.01 to 10000."),
             );
+        }
+        if nodes.join_within_s == Some(0) {
+            let text = "[nodes] join-within-s = 0; write 1 or more, or leave it out.".to_owned();
+            return wrong("join-within-s", text);
         }
         if *memory_bytes < 1 << 20 {
             return wrong(

@@ -18,6 +18,7 @@ use super::link::EPOCH;
 use super::loop_side::LoopSide;
 use super::parts::{Board, BuilderPart, Numbers, Sum};
 use super::saving::Saving;
+use super::taker::PATIENCE;
 use crate::built::taken_of;
 use crate::monitor::{Monitor, Stats};
 use crate::output::Output;
@@ -45,6 +46,8 @@ pub(crate) struct BuilderThread<I> {
     pub monitor: Monitor,
     /// Dead readouts that were reported.
     pub named_dead: usize,
+    /// The readouts that have not come are still to be named.
+    pub looks_for_readouts: bool,
     /// Ends a builder whose readouts are other processes; `None`: its readouts end it.
     pub stop: Option<Stop>,
     pub clock: Clock,
@@ -73,6 +76,7 @@ impl<I: Inlets> BuilderThread<I> {
     /// Builds until all readouts have ended.
     pub fn run(mut self) {
         let (mut published, mut worked) = (Moment::default(), 0);
+        let began = self.node.inlets().link_time();
         self.publish(false);
         loop {
             let time = match self.clock {
@@ -112,6 +116,7 @@ impl<I: Inlets> BuilderThread<I> {
             if progress == Progress::Over {
                 break;
             }
+            self.look_for_readouts(began);
             let now = self.node.partition().now();
             if now.since(published) >= Span::from_ms(100) {
                 published = now;
@@ -226,13 +231,28 @@ impl<I: Inlets> BuilderThread<I> {
         packets
     }
 
+    /// Says which readout is not there, once it has been waited for.
+    fn look_for_readouts(&mut self, began: Moment) {
+        let inlets = self.node.inlets();
+        if !self.looks_for_readouts || inlets.link_time().since(began) < PATIENCE {
+            return;
+        }
+        self.looks_for_readouts = false;
+        if let Some(readout) = inlets.waits_for() {
+            self.monitor.note(Some(format!(
+                "builder-{} waits for readout-{readout}: it has not come yet",
+                self.number
+            )));
+        }
+    }
+
     /// Says what became known about sources and readouts. Each builder follows all sources, so one
     /// speaks for all.
     fn say(&mut self) {
         for readout in &self.node.dead()[self.named_dead..] {
             self.monitor.fault(format_args!(
-                "readout-{readout} ended before its last record: what it had taken and not handed \
-                 over is lost, and nobody counted it"
+                "readout-{readout} ended before its last record, or never came: what it had taken \
+                 and not handed over is lost, and nobody counted it"
             ));
         }
         self.named_dead = self.node.dead().len();

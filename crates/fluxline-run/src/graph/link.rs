@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fluxline_cluster::rings::RingNode;
-use fluxline_core::Moment;
 use fluxline_core::fabric::push::{RingAddress, RingPlan};
 use fluxline_core::fabric::{Key, Name, links};
+use fluxline_core::{Moment, Span};
 use fluxline_daq::experiment::THREADS;
 
 use crate::error::Error;
@@ -98,6 +98,8 @@ pub(crate) struct Places {
     pub addresses: BTreeMap<String, SocketAddr>,
     /// Builders save their state for a successor, over a way back to the readouts.
     pub has_way_back: bool,
+    /// The limit within which others come to a node of a real link; `None`: they are waited for.
+    pub join_within: Option<Span>,
 }
 
 impl Places {
@@ -173,9 +175,20 @@ impl Places {
     pub fn open(&self, node: &str) -> Result<RingNode, Error> {
         let url = self.url(node);
         match fluxline::open(&url) {
-            Ok(fabric) => Ok(RingNode::new(fabric)),
+            Ok(fabric) => Ok(self.with_limit(RingNode::new(fabric))),
             Err(error) => Err(Error::input(format_args!("node {node}: {error}."))),
         }
+    }
+
+    /// Returns the node with the limit for the others to come.
+    fn with_limit(&self, mut node: RingNode) -> RingNode {
+        if let Some(within) = self.join_within {
+            let by = node.now() + within;
+            node.expect_peers_by(by);
+            // A readout waits for its builders first, and may itself come as late as allowed.
+            node.expect_records_by(by + within);
+        }
+        node
     }
 
     /// Returns keys in which faults name nodes by the numbers that the network knows: all nodes in
@@ -345,6 +358,7 @@ mod tests {
             world: 0,
             addresses: BTreeMap::new(),
             has_way_back: false,
+            join_within: None,
         };
         // builder-0, builder-1, builder-10, builder-2, ...
         let said = places.with_numbers("fault=host:builder-2@1ms,power:sensor-1@2ms,host:3@4ms");
@@ -366,6 +380,7 @@ mod tests {
             world: 0,
             addresses: BTreeMap::new(),
             has_way_back: false,
+            join_within: None,
         };
         let nodes = ["readout-0", "readout-1", "builder-0", "builder-1", "builder-2"];
         let nodes = nodes.into_iter().chain(["actuator-0", "decider-0", "decider-2"]);

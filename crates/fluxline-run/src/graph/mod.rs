@@ -207,6 +207,12 @@ impl Graph {
         self.nodes.readout.keep_bytes > 0 && self.builders() > 1 && can_die
     }
 
+    /// Returns the limit for other nodes to come; a simulated world has its own.
+    fn join_within(&self) -> Option<Span> {
+        let seconds = self.nodes.join_within_s.filter(|_| !self.is_virtual());
+        seconds.map(|seconds| Span::from_ms(1000 * u64::from(seconds)))
+    }
+
     /// Makes the board of its nodes.
     fn board(&self, experiment: &Experiment) -> Board {
         let board = Board::new(self.readouts(), self.builders());
@@ -226,6 +232,7 @@ impl Graph {
             world: WORLDS.fetch_add(1, Ordering::Relaxed),
             addresses: self.of_file.addresses.clone(),
             has_way_back: self.keeps(),
+            join_within: self.join_within(),
         }
     }
 }
@@ -362,6 +369,7 @@ impl Shared<'_> {
                 board,
                 monitor,
                 named_dead,
+                looks_for_readouts: !is_virtual,
                 stop,
                 clock,
                 side,

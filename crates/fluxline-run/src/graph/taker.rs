@@ -22,8 +22,8 @@ use crate::taker::PacketTaker;
 const PUBLISH_EVERY: Span = Span::from_ms(100);
 /// Rests after the end of a run in which a builder that never came may still come: about 10 s.
 const RESTS_MAX: u32 = 10_000;
-/// Time for which a builder may be missing without a word.
-const PATIENCE: Span = Span::from_ms(3_000);
+/// Time for which another node may be missing without a word.
+pub(crate) const PATIENCE: Span = Span::from_ms(3_000);
 /// Rests after which builders are asked again if they live, once all records are handed over.
 const RESTS_PER_ASK: u32 = 16;
 /// The longest sleep while a builder has no room.

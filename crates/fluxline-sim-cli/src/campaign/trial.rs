@@ -107,7 +107,7 @@ fn experiment(case: &Case, base: &Experiment, at: &Path) -> Result<Experiment, S
         ..Readouts::default()
     };
     let builder = Builders { count: case.builders, packet_ns: case.builder_ns };
-    experiment.graph = Some(Nodes { readout, builder });
+    experiment.graph = Some(Nodes { readout, builder, ..Nodes::default() });
     experiment.link.get_or_insert_default().ring_bytes = RING_BYTES_MIN;
     if case.bytes_max > 0 {
         experiment.events.bytes_max = case.bytes_max;

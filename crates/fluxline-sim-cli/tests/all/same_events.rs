@@ -60,8 +60,11 @@ pub fn run(
 ) -> Report {
     let mut experiment = experiment.clone();
     let readout = Readouts { count: counts.0, ..Readouts::default() };
-    experiment.graph = link
-        .map(|_| Nodes { readout, builder: Builders { count: counts.1, ..Builders::default() } });
+    experiment.graph = link.map(|_| Nodes {
+        readout,
+        builder: Builders { count: counts.1, ..Builders::default() },
+        ..Nodes::default()
+    });
     let (folder, link) = (Some(folder.to_path_buf()), link.map(str::to_owned));
     let options = Options { folder, link, ..Options::default() };
     let acquisition = fluxline_run::start_with(experiment, options).expect("it starts");
@@ -237,7 +240,7 @@ fn work_takes_no_virtual_time_or_loses_events() {
         let mut experiment = experiment(150);
         let readout = Readouts { packet_ns: readout_ns, ..Readouts::default() };
         let builder = Builders { count: 1, packet_ns: builder_ns };
-        experiment.graph = Some(Nodes { readout, builder });
+        experiment.graph = Some(Nodes { readout, builder, ..Nodes::default() });
         let (folder, link) = (Some(at.path().join(name)), Some("sim:sci".to_owned()));
         let options = Options { folder, link, ..Options::default() };
         let acquisition = fluxline_run::start_with(experiment, options).expect("it starts");
@@ -269,7 +272,7 @@ fn the_delay_of_events_is_not_that_of_records_and_link() {
         let mut experiment = experiment(2_600);
         experiment.record.enabled = false;
         let readout = Readouts { count: 2, record_ms, ..Readouts::default() };
-        experiment.graph = Some(Nodes { readout, builder: Builders::default() });
+        experiment.graph = Some(Nodes { readout, ..Nodes::default() });
         let link = Some("sim:qsnet".to_owned());
         let options = Options { folder: None, link, ..Options::default() };
         let acquisition = fluxline_run::start_with(experiment, options).expect("it starts");
