@@ -10,7 +10,7 @@
    cores of the machine, which all nodes share, are one more bound. Written to prediction.json.
 3. The same is measured, in interleaved rounds, and compared: predicted, measured, error.
 
-Needs root and iproute2. Takes about 5 minutes; at most one other busy program makes the numbers
+Needs root and iproute2. Takes about 2 minutes; at most one other busy program makes the numbers
 useless. The namespaces are its own, and are taken away again, at Ctrl-C too.
 """
 import argparse
