@@ -131,17 +131,23 @@ impl Builder {
         let lateness = self.time.lateness;
         let member = self.members.get_mut(source)?;
         let clock = self.inputs.clock(member.input);
+        let passed = member.frontier(clock, lateness).is_some_and(|its| its > position);
+        let may_come = member.close_in_gap(position);
         if member.state == SourceState::Unseen || member.joined > position {
             member.unproven = member.unproven.max(position);
             let was_here = member.first.is_some_and(|first| first.position < position);
             let was_here = was_here && !planted!(31);
             // Between its silence and its return, only a loss is known.
-            if was_here && member.lost_at(position) && (!named || member.required) {
-                return Some(Reason::Lost);
+            if was_here && (!named || member.required) {
+                if member.lost_at(position) {
+                    return Some(Reason::Lost);
+                }
+                if may_come {
+                    return Some(Reason::NotCome);
+                }
             }
             return (named && member.required).then_some(Reason::SentNothing);
         }
-        let passed = member.frontier(clock, lateness).is_some_and(|its| its > position);
         let lost = member.lost_at(position);
         // Where a number of sources is required, this only names those that did not come.
         let counts = matches!(self.config.expectation, Expectation::Count(_));
@@ -166,7 +172,7 @@ impl Builder {
         let member = self.members.get(source)?;
         let gone = member.state == SourceState::Dead;
         // Without a counter, the silence of a rare source does not prove anything.
-        let known = usual || lost || (gone && member.proves());
+        let known = usual || lost || may_come || (gone && member.proves());
         let missed = if named { member.required } else { known };
         missed.then(|| match member.state {
             _ if lost => Reason::Lost,

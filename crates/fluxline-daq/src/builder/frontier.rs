@@ -164,13 +164,21 @@ impl Gaps {
         !planted!(14) && self.lost.iter().rev().any(|gap| gap.covers(position))
     }
 
-    /// Forgets lost ranges that end before `horizon`, where no event is open, if there are many.
-    pub(super) fn forget_before(&mut self, horizon: Position) {
-        while self.lost.len() > LOST_MAX / 2
-            && self.lost.front().is_some_and(|gap| gap.after <= horizon)
-        {
-            self.lost.pop_front();
-        }
+    /// Notes that an event at `position` is closed; returns the ends of the open gaps that cover it
+    /// and did not know of a closed event yet. What becomes of them is told at the end of the run.
+    pub(super) fn close_within(&mut self, position: Position) -> Vec<(Position, Position)> {
+        let covering = self.open.iter_mut().filter(|gap| !gap.untold && gap.covers(position));
+        let ends = |gap: &mut Gap| {
+            gap.untold = true;
+            Some((gap.before?, gap.after)).filter(|ends| ends.1 != Position::END)
+        };
+        covering.filter_map(ends).collect()
+    }
+
+    /// Returns true when a packet at `position` may still come, or is lost: a gap that is open
+    /// covers it.
+    pub(super) fn is_open_at(&self, position: Position) -> bool {
+        self.open.iter().any(|gap| gap.covers(position))
     }
 
     fn give_up_oldest(&mut self) {
@@ -318,8 +326,6 @@ mod tests {
         gaps.give_up();
         assert!((0..1000).all(|number| gaps.lost_at(at(number * 10 + 1))));
         assert!(!gaps.lost_at(at(9_995)), "the newest ranges stay apart");
-        gaps.forget_before(at(5000));
-        assert!(gaps.lost.len() <= LOST_MAX && gaps.lost_at(at(9_991)));
     }
 
     #[test]

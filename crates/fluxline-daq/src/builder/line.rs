@@ -175,14 +175,18 @@ impl Line {
         self.gaps.lost_at(position)
     }
 
+    /// Notes that an event at `position` is closed; returns true when a packet for it may be in a
+    /// gap that is still open.
+    pub(super) fn close_in_gap(&mut self, position: Position) -> bool {
+        for ends in self.gaps.close_within(position) {
+            self.keep_passed(Some(ends));
+        }
+        self.gaps.is_open_at(position)
+    }
+
     /// Ends the counter: the packets that it lacks cannot come any more.
     pub(super) fn end(&mut self) {
         self.gaps.expire(Moment::from_ns(u64::MAX), Span::ZERO);
-    }
-
-    /// Forgets losses before `horizon`.
-    pub(super) fn forget_before(&mut self, horizon: Position) {
-        self.gaps.forget_before(horizon);
     }
 
     /// Returns the time since it went beyond `position`; only without a counter.

@@ -169,6 +169,12 @@ impl Member {
         self.lines.iter().any(|line| line.lost_at(position))
     }
 
+    /// Notes that an event at `position` is closed; returns true when numbers of its counters are
+    /// missing there that may still come.
+    pub(super) fn close_in_gap(&mut self, position: Position) -> bool {
+        self.lines.iter_mut().fold(false, |open, line| line.close_in_gap(position) || open)
+    }
+
     /// Returns true when its counters prove that it sent nothing.
     pub(super) fn proves(&self) -> bool {
         self.lines.iter().all(Line::proves)

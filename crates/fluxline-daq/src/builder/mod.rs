@@ -499,9 +499,6 @@ impl Builder {
         let mut context = Context { generations, now, clock, lateness, unproven, has: &has };
         let line = &mut member.lines[line];
         let located = line.locate(keyed, counted, &mut context);
-        if counted.is_some_and(|counted| counted.missing > 0) {
-            line.forget_before(self.open.horizon);
-        }
         inputs.reach(input, located.position);
         if !member.is_usual_packet(located) {
             self.arrive(arrival, located);

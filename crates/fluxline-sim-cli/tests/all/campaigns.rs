@@ -79,6 +79,15 @@ fn a_readout_that_crashed_accuses_living_builders_of_being_gone() {
     try_case("faults=host:readout-0@0ms network=myrinet packets=1 rate=2000 seed=259");
 }
 
+#[test]
+fn an_event_that_closes_early_is_complete_without_a_packet_whose_gap_was_open() {
+    let at = folder();
+    let case = "boards=2 bytes-max=1048576 drop=0.03 packets=180 rate=5000 seed=283 sources=4 \
+                stall=0.005";
+    let output = campaign(&builders_die(4, at.path()), &["--case", case], 0);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
 /// The example in which builders die, for this many readouts.
 fn builders_die(readouts: u32, at: &Path) -> PathBuf {
     let file = example().with_file_name("campaign-builders.toml");
