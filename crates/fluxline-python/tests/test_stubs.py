@@ -22,8 +22,8 @@ def test_the_stubs_have_every_name_and_signature():
 
 
 def test_the_package_is_typed(tmp_path):
-    files = ["__init__", "_waiting", "acquire", "connected", "errors", "links"]
-    files += ["measured", "runs", "simulated", "tables"]
+    files = ["__init__", "_lines", "_waiting", "acquire", "connected", "epics_values", "errors"]
+    files += ["links", "measured", "mqtt_values", "runs", "simulated", "tables"]
     modules = [argument for name in files for argument in ("-m", f"fluxline.{name}")]
     modules[1] = "fluxline"
     mypy("mypy", "--strict", "--python-version", "3.11", "--cache-dir", str(tmp_path), *modules)

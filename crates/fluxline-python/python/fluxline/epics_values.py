@@ -1,56 +1,40 @@
 """A bridge from EPICS process variables to the slow control values of a run.
 
-    python3 -m fluxline.epics_values HV:VOLTAGE GAS:FLOW --to 127.0.0.1:8094
+    python3 -m fluxline.epics_values ca://HV:VOLTAGE pva://GAS:FLOW --to 127.0.0.1:8094
 
-follows variables by PVAccess, and sends their changes as lines of InfluxDB's line protocol. A value
-that stays is sent again every 10 s, so that a run that begins later has it too. A variable whose
-server is away is not sent: the run's `stale-s` alarms see that.
+follows variables by Channel Access (ca://) or PVAccess (pva://, or no prefix), and sends their
+changes as lines of InfluxDB's line protocol. A value that stays is sent again every 10 s, so that a
+run that begins later has it too. A variable whose server is away, or whose alarm severity is
+INVALID, is not sent: the run's `stale-s` alarms see that. The variables EPICS_CA_ADDR_LIST and
+EPICS_PVA_ADDR_LIST of the environment say where servers are, as for all clients.
 """
 
 from __future__ import annotations
 
 import argparse
-import signal
-import socket
+import asyncio
 import threading
-import time
+from collections.abc import Callable
 from typing import Any
 
-try:
-    from p4p.client.thread import Context
-except ImportError as error:
-    raise ImportError("p4p is missing; install it by: pip install 'fluxline[epics]'") from error
+from ._lines import EVERY_S, Reading, Sender, add_options, library, serve, stop_signal
 
-EVERY_S = 10.0
-STAMP_AGE_S_MAX = 23 * 3600.0
-"""The run does not believe times that are a day away; older ones are left out."""
+INVALID = 3
+"""The alarm severity of a value that its server does not vouch for, and the smallest such one."""
+FOUND_WITHIN_S = 10.0
+"""A variable that has no server for this time is named."""
 
 
-def line_of(name: str, value: Any, now_s: float | None = None) -> str | None:
-    """Return the line of a variable's value; None for arrays, tables and other structures.
-
-    With `now_s`, its time stamp is in the line where it is less than a day from that.
-    """
+def pva_reading(name: str, value: Any) -> Reading:
+    """Return the reading of a variable of PVAccess."""
     raw = getattr(value, "raw", None)
     choices = _get(raw, "value.choices")
-    if isinstance(value, bool | int | float) and choices is None:
-        field = repr(float(value))
-        if field in ("nan", "inf", "-inf"):
-            return None
-    elif isinstance(value, str):
-        field = _quoted(value)
-    elif choices is not None:
+    if choices is not None:
         at = int(_get(raw, "value.index"))
-        field = _quoted(str(choices[at])) if 0 <= at < len(choices) else f"{at}i"
-    else:
-        return None
-    unit = _get(raw, "display.units") or ""
-    head = _escaped(name) + (f",unit={_escaped(unit)}" if unit else "")
+        value = str(choices[at]) if 0 <= at < len(choices) else at
     second = _get(raw, "timeStamp.secondsPastEpoch") or 0
-    stamp = ""
-    if now_s is not None and abs(now_s - second) < STAMP_AGE_S_MAX:
-        stamp = f" {second * 1_000_000_000 + int(_get(raw, 'timeStamp.nanoseconds') or 0)}"
-    return f"{head} value={field}{stamp}\n"
+    stamp = second * 1_000_000_000 + int(_get(raw, "timeStamp.nanoseconds") or 0)
+    return Reading(name, value, _get(raw, "display.units") or "", stamp)
 
 
 def _get(raw: Any, path: str) -> Any:
@@ -60,101 +44,126 @@ def _get(raw: Any, path: str) -> Any:
     return raw
 
 
-def _escaped(name: str) -> str:
-    plain = "".join(one if one.isprintable() else "?" for one in name)
-    return "".join(f"\\{one}" if one in ",= " else one for one in plain)
+def take(sender: Sender, reading: Reading, severity: int) -> None:
+    """Send a reading, unless its server says that it is invalid."""
+    if severity >= INVALID:
+        _away(sender, reading.name, "its alarm severity is INVALID")
+    elif not sender.changed(reading):
+        sender.say(f"{reading.name}: {type(reading.value).__name__} is not a finite number, a text "
+                   "or a choice; it is not sent")
 
 
-def _quoted(text: str) -> str:
-    plain = "".join(one if one.isprintable() else " " for one in text[:250])
-    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _away(sender: Sender, name: str, why: str) -> None:
+    sender.gone(name)
+    sender.say(f"{name}: {why}; it is sent again when it is back")
 
 
-class Values:
-    """The newest values of the variables, and the socket to the run."""
-
-    def __init__(self, to: tuple[str, int]):
-        self.to = to
-        self._socket = socket.socket(socket.AF_INET6 if ":" in to[0] else socket.AF_INET,
-                                     socket.SOCK_DGRAM)
-        self._lock = threading.Lock()
-        self._again: dict[str, str] = {}
-        self._said: set[str] = set()
-
-    def changed(self, name: str, value: Any) -> None:
-        """Take a change of a variable, or the exception of its disconnection."""
-        line = None if isinstance(value, Exception) else line_of(name, value, time.time())
-        again = None if line is None else line_of(name, value)
-        with self._lock:
-            if line is None or again is None:
-                self._again.pop(name, None)
-                self._say(f"{name}: {_reason(value)}")
-                return
-            self._again[name] = again
-            self._send(line)
-
-    def repeat(self) -> None:
-        """Send all values of connected variables once more, without their times."""
-        with self._lock:
-            for line in self._again.values():
-                self._send(line)
-
-    def _send(self, line: str) -> None:
-        try:
-            self._socket.sendto(line.encode(), self.to)
-        except OSError as error:
-            self._say(f"{self.to[0]}:{self.to[1]}: {error}")
-
-    def _say(self, text: str) -> None:
-        if text not in self._said and len(self._said) < 1000:
-            self._said.add(text)
-            print(text, flush=True)
-
-
-def _reason(value: Any) -> str:
-    if isinstance(value, Exception):
-        return f"{type(value).__name__}; it is sent again when it is back"
-    return f"{type(value).__name__} is not a finite number, a text or a choice; it is not sent"
-
-
-def follow(names: list[str], values: Values, context: Context) -> list[Any]:
-    """Follow variables until the returned subscriptions are closed."""
+def follow_pva(names: list[str], sender: Sender, context: Any) -> Callable[[], None]:
+    """Follow variables of PVAccess until the returned function is called."""
     def of(name: str) -> Any:
-        return context.monitor(name, lambda value: values.changed(name, value),
-                               notify_disconnect=True)
-    return [of(name) for name in names]
+        def changed(value: Any) -> None:
+            if isinstance(value, Exception):
+                _away(sender, name, type(value).__name__)
+            else:
+                severity = _get(getattr(value, "raw", None), "alarm.severity") or 0
+                take(sender, pva_reading(name, value), severity)
+
+        return context.monitor(name, changed, notify_disconnect=True)
+
+    followed = [of(name) for name in names]
+
+    def close() -> None:
+        for one in followed:
+            one.close()
+
+    return close
 
 
-def address(text: str) -> tuple[str, int]:
-    """Return the host and the port of `HOST:PORT`."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8094")
-    return host.strip("[]"), int(port)
+class Channel:
+    """A variable of Channel Access: values with times, and the unit, come by two subscriptions."""
+
+    def __init__(self, aioca: Any, name: str, sender: Sender):
+        self.name, self.sender = name, sender
+        self._unit: str | None = None
+        self._newest: Any = None
+        aioca.camonitor(name, self._take, format=aioca.FORMAT_TIME, datatype=aioca.DBR_ENUM_STR,
+                        notify_disconnect=True, connect_timeout=FOUND_WITHIN_S)
+        aioca.camonitor(name, self._describe, format=aioca.FORMAT_CTRL, events=aioca.DBE_PROPERTY,
+                        count=1)
+
+    def _describe(self, value: Any) -> None:
+        self._unit = getattr(value, "units", "")
+        self._send()
+
+    def _take(self, value: Any) -> None:
+        self._newest = value if value.ok else None
+        if value.ok:
+            self._send()
+        else:
+            _away(self.sender, self.name, "no server has it")
+
+    def _send(self) -> None:
+        """Send the newest value, once the unit is known, too."""
+        value = self._newest
+        if value is not None and self._unit is not None:
+            second, nanosecond = value.raw_stamp
+            stamp = second * 1_000_000_000 + nanosecond
+            take(self.sender, Reading(self.name, value, self._unit, stamp), value.severity)
+
+
+def follow_ca(names: list[str], sender: Sender) -> Callable[[], None]:
+    """Follow variables of Channel Access, in a thread, until the returned function is called."""
+    aioca = library("aioca", "epics")
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def begin() -> list[Channel]:
+        return [Channel(aioca, name, sender) for name in names]
+
+    async def end() -> None:
+        aioca.purge_channel_caches()
+
+    asyncio.run_coroutine_threadsafe(begin(), loop).result()
+
+    def close() -> None:
+        asyncio.run_coroutine_threadsafe(end(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+    return close
+
+
+def variable(text: str) -> tuple[str, str]:
+    """Return the protocol and the name of a variable."""
+    protocol, slashes, name = text.partition("://")
+    if not slashes:
+        protocol, name = "pva", text
+    if protocol not in ("ca", "pva") or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ca://NAME, pva://NAME or NAME")
+    return protocol, name
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the bridge until Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python3 -m fluxline.epics_values", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", metavar="PV", help="names of process variables")
-    parser.add_argument("--to", type=address, default=("127.0.0.1", 8094), metavar="HOST:PORT",
-                        help="`udp` of [slow-control] (127.0.0.1:8094)")
-    parser.add_argument("--every", type=float, default=EVERY_S, metavar="S",
-                        help="time after which values are sent again [s] (10)")
+    parser.add_argument("names", nargs="+", type=variable, metavar="PV",
+                        help="names of process variables: ca://NAME, pva://NAME or NAME (PVAccess)")
+    add_options(parser, EVERY_S, "time after which values are sent again [s] (10); 0: never")
     options = parser.parse_args(arguments)
-    if not 0.1 <= options.every <= 86_400:
-        parser.error(f"--every {options.every}: write 0.1 to 86400")
-    stop = threading.Event()
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda *_: stop.set())
-    values = Values(options.to)
-    with Context("pva") as context:
-        followed = follow(options.names, values, context)
-        while not stop.wait(options.every):
-            values.repeat()
-        for one in followed:
-            one.close()
+    names = {kind: [name for protocol, name in options.names if protocol == kind]
+             for kind in ("ca", "pva")}
+    sender, stop = Sender(options.to), stop_signal()
+    closes = []
+    if names["pva"]:
+        context = library("p4p.client.thread", "epics").Context("pva")
+        closes += [follow_pva(names["pva"], sender, context), context.close]
+    if names["ca"]:
+        closes.append(follow_ca(names["ca"], sender))
+    serve(sender, options.every, stop)
+    for close in closes:
+        close()
 
 
 if __name__ == "__main__":
