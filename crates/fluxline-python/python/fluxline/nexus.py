@@ -4,10 +4,12 @@
 * Another table with lists becomes NXdata, whose signal is the first list: a waveform.
 * A table of single values becomes one NXlog for each value of each source.
 * The table of built events becomes an NXcollection.
+* Slow control values become one NXlog for each name, whatever part of the run is selected.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -22,7 +24,17 @@ import pyarrow.compute as pc
 from ._columns import UNIX_EPOCH, UNIX_TIME, Leaf, is_list, leaves, metadata, offsets
 from ._h5 import Keywords, Options, TableSink, write
 from ._h5_table import TableWriter, coded
-from ._selection import Report, Tables, common_column, iso_time, opened, run_name, times_of
+from ._selection import (
+    ArrowTables,
+    Report,
+    Tables,
+    common_column,
+    iso_time,
+    opened,
+    run_name,
+    times_of,
+)
+from ._slow import nanoseconds_of
 from .hdf5 import descriptions_of, facts_of
 
 IDENTIFIERS = ("pixel", "pixel_id", "event_id", "detector_id", "channel", "channel_id")
@@ -33,6 +45,8 @@ HEIGHTS = ("pulse_height", "amplitude", "adc", "charge", "energy")
 """Names of record fields that become `pulse_height`."""
 LOG_TIME = "log_time"
 """The dataset that all logs of a source show as `time`."""
+SLOW = "slow_control"
+"""The collection of slow control values."""
 TIME_UNITS = ("s", "ms", "us", "µs", "ns", "ps", "tick", "ticks")
 
 
@@ -49,7 +63,8 @@ def to_nexus(run: Any, into: str | os.PathLike[str],
              roles: Roles = Roles(), **options: Unpack[Keywords]) -> Report:
     """Writes a run, or the run in a folder, into a NeXus file."""
     chosen = Options.of(options)
-    return write(opened(run), into, NexusLayout(chosen.compression, roles), chosen)
+    tables = opened(run)
+    return write(tables, into, NexusLayout(chosen.compression, roles, slow_of(tables)), chosen)
 
 
 class NexusLayout:
@@ -57,8 +72,8 @@ class NexusLayout:
 
     name = "nexus"
 
-    def __init__(self, compression: str, roles: Roles = Roles()):
-        self.compression, self.roles = compression, roles
+    def __init__(self, compression: str, roles: Roles = Roles(), slow: pa.Table | None = None):
+        self.compression, self.roles, self.slow = compression, roles, slow
 
     def begin(self, file: h5py.File, run: Tables) -> None:
         """Writes the entry: facts about the run, its notes, ledger and descriptions."""
@@ -98,8 +113,10 @@ class NexusLayout:
         return Logs(group_of(entry, safe, "NXcollection"), row_time)
 
     def finish(self, file: h5py.File) -> None:
-        """Chooses the default plot: the first NXdata."""
+        """Writes the slow control values, and chooses the default plot: the first NXdata."""
         entry = file["entry"]
+        if self.slow is not None:
+            _slow_logs(group_of(entry, SLOW, "NXcollection"), self.slow)
         plots = [key for key, one in entry.items() if one.attrs.get("NX_class") == "NXdata"]
         if plots:
             entry.attrs["default"] = plots[0]
@@ -242,6 +259,46 @@ class Logs:
             for one in source.values():
                 if one.attrs.get("NX_class") == "NXlog":
                     one["time"] = source[LOG_TIME]
+
+
+def slow_of(run: Tables) -> pa.Table | None:
+    """Returns the slow control values of a run in a folder; None if it took none."""
+    if not isinstance(run, ArrowTables) or run.path is None:
+        return None
+    return run.run.slow() if os.path.exists(os.path.join(run.path, "slow.arrows")) else None
+
+
+def _slow_logs(group: h5py.Group, slow: pa.Table) -> None:
+    """Writes the numbers of each name as NXlog, by time, and its texts as NXcollection.
+
+    NXlog has numbers only, and one unit: a name whose unit changes has a log for each.
+    """
+    slow = slow.append_column("is_text", pc.is_null(slow["value"]))
+    slow = slow.sort_by([("time", "ascending"), ("arrival", "ascending")])
+    for name, unit, is_text in _unique(slow.select(["name", "unit", "is_text"])):
+        same = pc.is_null(slow["unit"]) if unit is None else pc.equal(slow["unit"], unit)
+        same = pc.and_kleene(same, pc.equal(slow["name"], name))
+        rows = slow.filter(pc.and_kleene(same, pc.equal(slow["is_text"], is_text)))
+        log = group_of(group, _free_name(group, name), "NXcollection" if is_text else "NXlog")
+        log["description"] = name
+        time = log.create_dataset("time", data=nanoseconds_of(rows["time"]), compression="gzip")
+        time.attrs.update({"units": "ns", "start": UNIX_EPOCH})
+        values = rows["text" if is_text else "value"].to_numpy()
+        value = log.create_dataset("value", data=values, compression="gzip")
+        if unit is not None:
+            value.attrs["units"] = unit
+
+
+def _unique(columns: pa.Table) -> list[tuple[Any, ...]]:
+    rows = columns.group_by(columns.column_names, use_threads=False).aggregate([]).to_pylist()
+    return [tuple(row[name] for name in columns.column_names) for row in rows]
+
+
+def _free_name(group: h5py.Group, name: str) -> str:
+    """Returns a name that NeXus permits and the group does not have yet."""
+    safe = nexus_name(name if name[:1].isascii() and name[:1].isalpha() else f"value_{name}")
+    numbered = (f"{safe}_{number}" for number in itertools.count(2))
+    return safe if safe not in group else next(one for one in numbered if one not in group)
 
 
 def group_of(parent: h5py.Group, name: str, nx_class: str) -> h5py.Group:

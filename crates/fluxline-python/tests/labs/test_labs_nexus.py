@@ -9,6 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from needs import package
+from test_runs import EVENTS, record
+from test_slow_control import SCHEMA, TIME
+
+import fluxline as fl
 
 h5py = package("h5py")
 
@@ -144,6 +148,48 @@ def test_fields_called_time_and_sample_keep_their_names(tmp_path):
         fast = file["entry/fast"]
         assert list(fast.attrs["axes"]) == ["sensor_time_ns", "sample_number"]
         assert set(fast["sample"][...]) <= {0, 7}
+
+
+def test_slow_control_values_are_logs_by_name_and_unit(program, tmp_path):
+    path = record(program, tmp_path, np.zeros((EVENTS, 2, 4), dtype=np.int16))
+    to_nexus(path, tmp_path / "without.nxs")
+    at = [runs.START + one for one in (30, 10, 20, 20, 40, 50, 60)]
+    names = ["hv{slot=3}/v", "hv{slot=3}/v", "hv{slot=3}/v", "hv{slot=3}/v", "hv_slot_3_/v", "1/s",
+             "hv{slot=3}/v"]
+    values = [3.0, 1.0, 2.0, 2.5, 7.0, None, 6.0]
+    slow = pa.table([
+        pa.array(at, pa.int64()).cast(TIME), pa.array(range(7), pa.int64()).cast(TIME),
+        names, pa.array(values, pa.float64()), [*[None] * 5, "on µ", None],
+        ["V", "V", "V", "V", None, None, "kV"]], schema=SCHEMA)
+    with pa.ipc.new_stream(Path(path) / "slow.arrows", SCHEMA) as stream:
+        stream.write_table(slow)
+    to_nexus(path, tmp_path / "a.nxs", tables=["events"])
+    with h5py.File(tmp_path / "without.nxs") as file:
+        assert "slow_control" not in file["entry"]
+    with h5py.File(tmp_path / "a.nxs") as file:
+        group = file["entry/slow_control"]
+        assert group.attrs["NX_class"] == "NXcollection" and len(group) == 4
+        log = group["hv_slot_3__v"]
+        assert log.attrs["NX_class"] == "NXlog"
+        assert list(log["value"]) == [1.0, 2.0, 2.5, 3.0] and log["value"].attrs["units"] == "V"
+        assert list(log["time"]) == sorted(at[:4]) and log["time"].attrs["units"] == "ns"
+        assert log["time"].attrs["start"] == "1970-01-01T00:00:00Z"
+        assert log["description"].asstr()[()] == "hv{slot=3}/v"
+        table = fl.Run(path).slow()
+        joined = fl.Run(path).join("hv{slot=3}/v", log["time"][:])
+        assert table.num_rows == sum(one["value"].size for one in group.values())
+        assert list(joined) == [1.0, 2.5, 2.5, 3.0]  # the last of one time
+        assert list(group["hv_slot_3__v_2/value"]) == [7.0]
+        assert "units" not in group["hv_slot_3__v_2/value"].attrs
+        assert group["hv_slot_3__v_3/value"].attrs["units"] == "kV"
+        text = group["value_1_s"]
+        assert text.attrs["NX_class"] == "NXcollection"
+        assert list(text["value"].asstr()) == ["on µ"] and list(text["time"]) == [at[5]]
+    punx = Path(sys.executable).parent / "punx"
+    done = subprocess.run([punx, "validate", tmp_path / "a.nxs"], capture_output=True, text=True,
+                          timeout=120, cwd=tmp_path, check=False)
+    lines = [one for one in done.stdout.splitlines() if "slow_control" in one]
+    assert len(lines) > 10 and not any(" ERROR " in one for one in lines), lines
 
 
 def test_names_of_groups_are_those_that_nexus_permits():
