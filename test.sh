@@ -7,7 +7,8 @@
 #
 # What the tests need besides Rust and a C compiler is installed first: tshark for the dissectors, C++
 # for its example, hunspell for the docs, pyarrow and NumPy for the files, scapy for RoCEv2; for all
-# tests ip, nft and ethtool, Java and Kafka, Debian's kernel and qemu, chromium and Node.js.
+# tests ip, nft and ethtool, mosquitto, Java and Kafka, Debian's kernel and qemu, chromium and
+# Node.js.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -27,6 +28,7 @@ if [ $tier = all ]; then
   need ip iproute2
   need nft nftables
   need ethtool ethtool
+  PATH="$PATH:/usr/sbin" need mosquitto mosquitto
   need chromium chromium
   need node nodejs
   need npm npm

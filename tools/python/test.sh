@@ -7,11 +7,13 @@ cd "$(dirname "$0")/../.."
 venv="$PWD/target/venv"
 tools=(maturin pytest mypy matplotlib numba cffi pandas polars awkward)
 # Formats of laboratories and their readers: docs/export-labs.md.
-labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p uproot awkward)
+# aioca and paho-mqtt are of the slow control bridges (docs/slow-control.md); the test of MQTT needs
+# Debian's mosquitto, and is skipped without it unless FLUXLINE_REQUIRE_TOOLS=1.
+labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p aioca paho-mqtt uproot awkward)
 has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
 installed() {
   has "maturin, pytest, mypy, matplotlib, numba, cffi, pandas, polars, awkward, numpy, pyarrow" &&
-    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p, uproot, awkward"
+    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p, aioca, paho.mqtt, uproot, awkward"
 }
 if ! installed; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
