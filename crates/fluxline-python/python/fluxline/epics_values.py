@@ -86,7 +86,9 @@ class Channel:
         self.name, self.sender = name, sender
         self._unit: str | None = None
         self._newest: Any = None
-        aioca.camonitor(name, self._take, format=aioca.FORMAT_TIME, datatype=aioca.DBR_ENUM_STR,
+        # With `$` behind its name, EPICS gives a long string as an array of characters.
+        kind = aioca.DBR_CHAR_STR if name.endswith("$") else aioca.DBR_ENUM_STR
+        aioca.camonitor(name, self._take, format=aioca.FORMAT_TIME, datatype=kind,
                         notify_disconnect=True, connect_timeout=FOUND_WITHIN_S)
         aioca.camonitor(name, self._describe, format=aioca.FORMAT_CTRL, events=aioca.DBE_PROPERTY,
                         count=1)
@@ -99,8 +101,10 @@ class Channel:
         self._newest = value if value.ok else None
         if value.ok:
             self._send()
+        elif self._unit is None:
+            self.sender.say(f"{self.name}: no server has it yet; it is sent when one is there")
         else:
-            _away(self.sender, self.name, "no server has it")
+            _away(self.sender, self.name, "its server is away")
 
     def _send(self) -> None:
         """Send the newest value, once the unit is known, too."""

@@ -75,6 +75,7 @@ class Bridge:
         self.filters, self.sender, self.broker = filters, sender, broker
         self.units: list[tuple[str, str]] = []
         self.matches: Callable[[str, str], bool] = str.__eq__
+        self.is_encrypted = False
         self.messages = self.unreadable = 0
 
     def on_connect(self, client: Any, _data: Any, _flags: Any, reason: Any, _more: Any) -> None:
@@ -86,7 +87,8 @@ class Bridge:
 
     def on_connect_fail(self, _client: Any, _data: Any) -> None:
         """Say that the broker is away."""
-        self.sender.say(f"{self.broker} is not reached; it is tried again until it is there")
+        also = ", or its certificate is not accepted" if self.is_encrypted else ""
+        self.sender.say(f"{self.broker} is not reached{also}; it is tried again until it is there")
 
     def on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _more: Any) -> None:
         """Forget the values, which the broker no longer vouches for."""
@@ -144,6 +146,7 @@ def connected(bridge: Bridge, options: argparse.Namespace) -> Any:
     if user is not None:
         client.username_pw_set(user, password)
     if options.tls is not None:
+        bridge.is_encrypted = True
         try:
             client.tls_set(ca_certs=options.tls or None)
         except OSError as error:

@@ -33,10 +33,9 @@ class Broker:
         self.port = random.randrange(20_000, 30_000)
         (folder / "login").write_text("shift\nsecret word\n")
         (folder / "users").write_text("shift:secret word\n")
-        subprocess.run([f"{path}_passwd".replace("/sbin/", "/bin/"), "-U", folder / "users"],
-                       check=True)
+        subprocess.run(["mosquitto_passwd", "-U", folder / "users"], check=True)
         config = [f"listener {self.port} 127.0.0.1", "allow_anonymous false",
-                  f"password_file {folder}/users", f"user {os.environ.get('USER', 'root')}"]
+                  f"password_file {folder}/users", "user root"]  # to read that file as root
         (folder / "conf").write_text("\n".join(config) + "\n")
         self.process = None
 
@@ -156,20 +155,21 @@ def test_a_flood_is_passed_on(broker, bridge):
 def test_a_broker_that_comes_late_and_one_that_is_restarted_are_found(broker, bridge):
     one = bridge("a/#", "--every", "0.1")
     assert "is not reached; it is tried again" in one.stdout.readline()
-    for value in (1.5, 2.5):
-        broker.start()
-        broker.publish("a/b", str(value))
-        assert lines(one, 3) == [f"a/b value={value}\n"] * 3
-        broker.stop()
-        if value == 1.5:
-            assert "is lost" in one.stdout.readline()
-        one.run.setblocking(False)
-        with pytest.raises(BlockingIOError):  # the rest from before
-            lines(one, 10_000)
-        one.run.settimeout(1.0)
-        with pytest.raises(TimeoutError):
-            lines(one, 1)
-        one.run.settimeout(PATIENCE_S)
+    broker.start()
+    broker.publish("a/b", "1.5")
+    assert lines(one, 3) == ["a/b value=1.5\n"] * 3
+    broker.stop()
+    assert "is lost" in one.stdout.readline()
+    one.run.setblocking(False)
+    with pytest.raises(BlockingIOError):  # the rest from before
+        lines(one, 10_000)
+    one.run.settimeout(1.0)
+    with pytest.raises(TimeoutError):
+        lines(one, 1)
+    one.run.settimeout(PATIENCE_S)
+    broker.start()
+    broker.publish("a/b", "2.5")
+    assert lines(one, 1) == ["a/b value=2.5\n"]
 
 
 def test_a_wrong_password_is_said_and_tried_again(broker, bridge):
