@@ -2,13 +2,17 @@
 # Makes what a host without Rust can install, below target/package:
 #
 #   fluxline, fluxline-sim, fluxline-bench    static binaries, in the profile dist (thin LTO)
+#   fluxline-VERSION-TAGS.whl     the same and the Python package, for pip and CPython 3.11 and newer
 #   fluxline_VERSION_ARCH.deb     the same with manual pages, completions, descriptions and examples
 #
-# Then tries the first two in a root directory that holds nothing else. The C library is linked in
-# (glibc, `crt-static`), so the binary runs on any Linux of its architecture, at the same speed. It
-# takes addresses as numbers: a static glibc resolves names only where the same glibc is installed.
-# Needs Rust, a C compiler with the static C library (Debian: libc6-dev), unshare for the trial, and
-# dpkg-deb for the package.
+# Then tries the first two in a root directory that holds nothing else, and the wheel in a fresh
+# virtual environment. The C library is linked in (glibc, `crt-static`), so the binary runs on any
+# Linux of its architecture, at the same speed. It takes addresses as numbers: a static glibc
+# resolves names only where the same glibc is installed. The library of the Python package needs the
+# glibc that the tag of the wheel names (manylinux), which is at most that of this host.
+# Needs Rust, a C compiler with the static C library (Debian: libc6-dev), unshare for the trial,
+# Python 3.11 or newer with venv, PyPI (maturin and wheel, once; NumPy for the trial), and dpkg-deb
+# for the package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="$(uname -m)-unknown-linux-gnu"
@@ -54,9 +58,57 @@ unshare --map-root-user --mount bash -euo pipefail -c '
 ' trial "$root"
 grep "^Received 591 datagrams: 591 recorded" "$root/tmp/printed"
 
+say "wheel"
+venv="$PWD/target/venv"
+if ! "$venv/bin/python" -c 'import maturin, wheel' 2>/dev/null; then
+  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' wheel
+fi
+# maturin reads the symbols that the library needs, and tags the wheel with the oldest glibc for it.
+"$venv/bin/python" -m maturin build --quiet --locked --profile dist --target "$target" \
+  --manifest-path crates/fluxline-python/Cargo.toml --interpreter "$venv/bin/python" \
+  --out "$root/bare"
+rm -f "$out"/fluxline-*.whl
+PYTHON="$venv/bin/python" tools/python/add_programs.sh "$root"/bare/*.whl "$out" "$out"
+wheel="$(echo "$out"/fluxline-*.whl)"
+if [[ "$wheel" != *manylinux* ]]; then
+  echo "$wheel suits this host alone: maturin found no manylinux tag for it"
+  exit 1
+fi
+
+say "trial of the wheel: a fresh virtual environment, an empty folder, nothing of this one on PATH"
+mkdir "$root/empty"
+"$venv/bin/python" -m venv "$root/venv"
+# What a host without network is given: the wheel and NumPy.
+"$root/venv/bin/pip" download --quiet --disable-pip-version-check --dest "$root/wheels" "$wheel"
+env -i HOME="$root" PATH="$root/venv/bin:/usr/bin:/bin" PIP_DISABLE_PIP_VERSION_CHECK=1 \
+  bash -euo pipefail -c '
+  cd "$1/empty"
+  pip install --quiet --no-index --find-links "$1/wheels" fluxline
+  for program in fluxline fluxline-sim fluxline-bench; do
+    test "$(command -v $program)" = "$1/venv/bin/$program"
+    $program --version
+  done
+  fluxline demo --seconds 1 --folder runs/demo >printed
+  fluxline sim run "$1/sci-ring.toml" --quick >simulated
+  python - <<PYTHON
+import fluxline as fl
+[recorded] = fl.runs("runs").numpy("events")
+assert len(fl.Run("runs/demo").events()) == recorded > 0, recorded
+print(f"fluxline {fl.__version__} reads the {recorded} events of fluxline demo")
+PYTHON
+  pip uninstall --quiet --yes fluxline
+' trial "$root"
+left="$(find "$root/venv" -iname '*fluxline*')"
+if [ -n "$left" ]; then
+  printf 'pip uninstall left:\n%s\n' "$left"
+  exit 1
+fi
+
 say "Debian package"
 if ! command -v dpkg-deb >/dev/null; then
-  echo "dpkg-deb is missing: no package is made"
+  echo "dpkg-deb is missing: no Debian package is made"
+  ls -lh "$out"
   exit 0
 fi
 tree="$root/deb"
@@ -93,4 +145,4 @@ CONTROL
 deb="$out/fluxline_${version}_$architecture.deb"
 dpkg-deb --root-owner-group --build "$tree" "$deb" >/dev/null
 dpkg-deb --info "$deb" | sed -n '/Package/,$p'
-ls -l "$out"
+ls -lh "$out"

@@ -5,19 +5,20 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 venv="$PWD/target/venv"
-tools=(maturin pytest mypy matplotlib numba cffi pandas polars awkward)
+tools=(maturin wheel pytest mypy matplotlib numba cffi pandas polars awkward)
 # Formats of laboratories and their readers: docs/export-labs.md.
 # aioca and paho-mqtt are of the slow control bridges (docs/slow-control.md); the test of MQTT needs
 # Debian's mosquitto, and is skipped without it unless FLUXLINE_REQUIRE_TOOLS=1.
 labs=(h5py scippnexus punx mdsthin "imas-python[netcdf]" p4p aioca paho-mqtt uproot awkward)
 has() { "$venv/bin/python" -c "import $1" 2>/dev/null; }
 installed() {
-  has "maturin, pytest, mypy, matplotlib, numba, cffi, pandas, polars, awkward, numpy, pyarrow" &&
-    has "h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p, aioca, paho.mqtt, uproot, awkward"
+  has "maturin, wheel, pytest, mypy, matplotlib, numba, cffi, pandas, polars, awkward" &&
+    has "numpy, pyarrow, h5py, scippnexus, punx, mdsthin, imas, netCDF4, p4p, aioca" &&
+    has "paho.mqtt, uproot"
 }
 if ! installed; then
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check numpy pyarrow "${tools[@]}" \
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check numpy pyarrow "${tools[@]}" \
     "${labs[@]}"
 fi
 
@@ -26,7 +27,7 @@ fi
   --manifest-path crates/fluxline-python/Cargo.toml --interpreter "$venv/bin/python" \
   --out target/wheels
 rm -rf target/python
-"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-index \
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index \
   --target target/python --find-links target/wheels fluxline
 
 export PYTHONPATH="$PWD/target/python"
