@@ -2,7 +2,7 @@
 # Makes what a host without Rust can install, below target/package:
 #
 #   fluxline, fluxline-sim, fluxline-bench    static binaries, in the profile dist (thin LTO)
-#   fluxline-VERSION-TAGS.whl     the same and the Python package, for pip and CPython 3.11 and newer
+#   fluxline-VERSION-TAGS.whl     the same and the Python package, for pip and CPython from 3.11
 #   fluxline_VERSION_ARCH.deb     the same with manual pages, completions, descriptions and examples
 #
 # Then tries the first two in a root directory that holds nothing else, and the wheel in a fresh
