@@ -50,6 +50,8 @@ touch "$root/dev/random" "$root/dev/urandom"
 cp "$binary" "$out/fluxline-sim" scenarios/sci-ring.toml examples/board/board.toml examples/board/board.pcapng "$root/"
 unshare --map-root-user --mount bash -euo pipefail -c '
   for name in random urandom; do mount --bind /dev/$name "$1/dev/$name"; done
+  # Without /proc, fluxline does not know its own folder, so it finds fluxline-sim by the path.
+  export PATH="$PATH:/"
   chroot "$1" /fluxline --version
   chroot "$1" /fluxline run --pcap board.pcapng --format board.toml --events key --require 4 \
     --folder tmp/run >"$1/tmp/printed"
