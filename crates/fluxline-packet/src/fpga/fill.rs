@@ -41,10 +41,12 @@ pub(super) struct Driven {
 #[derive(Clone)]
 enum Drive {
     Constant(u64),
-    /// A signal of the core, and the role for which the field has it.
+    /// Bits of a signal of the core from `low` on, `bits` at most, and the role for which the field
+    /// has it.
     Core {
         signal: &'static str,
         low: u32,
+        bits: u32,
         role: &'static str,
     },
     /// An expression of `[packet.emulate]`.
@@ -62,10 +64,15 @@ pub(super) fn header(packet: &PacketType, payload: u64) -> Result<Header, String
     plan.emulate();
     plan.conditions();
     plan.check_size()?;
+    plan.check_rules()?;
+    let mut items = Vec::new();
+    for item in &packet.header.items {
+        items.push((place(item)?, item));
+    }
+    items.sort_by_key(|((at, _), _)| *at);
     let mut fields = Vec::new();
     let mut end = 0;
-    for item in &packet.header.items {
-        let (at, length) = place(item)?;
+    for ((at, length), item) in items {
         if at < end {
             return Err(format!("{} lies over the field before it", title(item)));
         }
@@ -107,7 +114,9 @@ fn refuse_roles(packet: &PacketType) -> Result<(), String> {
             Some(counter) if counter.step != 1 || counter.step_of.is_some() => {
                 Err("`sequence`: the core counts packets in steps of 1".to_string())
             }
-            Some(counter) if counter.first != 0 || counter.last & (counter.last + 1) != 0 => {
+            Some(counter)
+                if counter.first != 0 || counter.last & counter.last.wrapping_add(1) != 0 =>
+            {
                 Err("`sequence`: the core's counter starts at 0 and wraps at a power of two"
                     .to_string())
             }
@@ -192,6 +201,8 @@ impl Plan<'_> {
     fn roles(&mut self) -> Result<(), String> {
         let packet = self.packet;
         let role = |of: Option<&Expr>, signal, role| (of.cloned(), signal, role);
+        // A counter whose greatest value is a rule begins anew before its field is full.
+        let counter_bits = packet.sequence.as_ref().map_or(64, |its| 64 - its.last.leading_zeros());
         let counts = packet.counts.as_ref();
         let all = [
             role(packet.sequence.as_ref().map(|its| &its.value), "sequence_", "packet counter"),
@@ -202,7 +213,8 @@ impl Plan<'_> {
         ];
         for (of, signal, role) in all {
             if let Some(Expr::Value(id)) = of {
-                self.role(id, Drive::Core { signal, low: 0, role })?;
+                let bits = if signal == "sequence_" { counter_bits } else { 64 };
+                self.role(id, Drive::Core { signal, low: 0, bits, role })?;
             }
         }
         let mut low = 0;
@@ -213,7 +225,7 @@ impl Plan<'_> {
                 || matches!(self.drives[value], Some(Drive::Core { .. }))
             {
                 let (signal, role) = ("source", "source number");
-                self.role(value, Drive::Core { signal, low, role })?;
+                self.role(value, Drive::Core { signal, low, bits: 64, role })?;
                 low += width_bits;
             }
         }
@@ -332,6 +344,45 @@ impl Plan<'_> {
         }
     }
 
+    /// Checks that the receiver takes the constants: by their rules, and by `select`.
+    fn check_rules(&self) -> Result<(), String> {
+        for item in &self.packet.header.items {
+            let whole = item.value.map(|id| (id, &item.rules));
+            for (id, rules) in
+                whole.into_iter().chain(item.bits.iter().map(|p| (p.value, &p.rules)))
+            {
+                let Some(value) = self.constant(id) else { continue };
+                let equals = rules.equals.as_ref().and_then(|equals| self.known(equals));
+                let is_allowed = equals.is_none_or(|equals| value == equals)
+                    && (rules.one_of.is_empty() || rules.one_of.contains(&value))
+                    && rules.min.is_none_or(|min| value >= min)
+                    && rules.max.is_none_or(|max| value <= max);
+                if !is_allowed {
+                    let name = &self.packet.header.values[id].name;
+                    return Err(format!(
+                        "field `{name}` would be {value}, which its own rule rejects; correct \
+                         `emulate.fields` or the rule"
+                    ));
+                }
+            }
+        }
+        match self.packet.select.as_ref().and_then(|select| self.known(select)) {
+            Some(0) => {
+                Err("`select` is 0 by its constants, so the receiver would take its packets \
+                            for another type; correct `emulate.fields`"
+                    .to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the value of an expression of constants.
+    fn known(&self, of: &Expr) -> Option<u64> {
+        let mut is_known = true;
+        of.for_each_value(&mut |id| is_known &= self.constant(id).is_some());
+        is_known.then(|| of.evaluate(&|id| self.constant(id).unwrap_or(0), self.size, 0))
+    }
+
     /// Returns the constant that a value is.
     fn constant(&self, id: usize) -> Option<u64> {
         match self.drives[id].as_ref() {
@@ -339,12 +390,7 @@ impl Plan<'_> {
             Some(Drive::Expression(expression)) => self.fold(expression),
             Some(Drive::Core { .. }) => None,
             None => match &self.packet.header.values[id].origin {
-                Origin::Computed { value, .. } => {
-                    let mut known = true;
-                    value.for_each_value(&mut |id| known &= self.constant(id).is_some());
-                    known
-                        .then(|| value.evaluate(&|id| self.constant(id).unwrap_or(0), self.size, 0))
-                }
+                Origin::Computed { value, .. } => self.known(value),
                 _ => None,
             },
         }
@@ -404,6 +450,9 @@ impl Plan<'_> {
         match self.drives[id].as_ref() {
             None => Err(unfilled(name)),
             Some(Drive::Constant(value)) => constant(*value),
+            Some(Drive::Core { signal, low, bits: most, .. }) if *most < bits => {
+                Ok(format!("{{{}'h0, {signal}[{}:{low}]}}", bits - most, low + most - 1))
+            }
             Some(Drive::Core { signal, low, .. }) => {
                 Ok(format!("{signal}[{}:{low}]", low + bits - 1))
             }

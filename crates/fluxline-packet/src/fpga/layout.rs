@@ -115,7 +115,10 @@ fn module(header: &Header, sizes: &Sizes) -> String {
         .collect();
     let lines: Vec<String> = places.chunks(6).map(|line| line.join(", ")).collect();
     let _ = writeln!(out, "    {}\n  }};", lines.join(",\n    "));
-    out.push_str("endmodule\n`default_nettype wire\n");
+    out.push_str(
+        "endmodule\n/* verilator lint_on UNSIGNED */\n/* verilator lint_on CMPCONST */\n\
+         `default_nettype wire\n",
+    );
     out
 }
 
@@ -141,8 +144,11 @@ fn add_roce(bytes: &mut Bytes, sizes: &Sizes) {
     }
 }
 
-/// The ports of the module; a description need not use all of them.
+/// The ports of the module; a description need not use all of them, and its expressions may compare
+/// with what is always so.
 const PORTS: &str = "/* verilator lint_off UNUSEDSIGNAL */
+/* verilator lint_off UNSIGNED */
+/* verilator lint_off CMPCONST */
 module flx_layout (
   input  wire [47:0] dst_mac, src_mac,
   input  wire [31:0] src_ip, dst_ip,

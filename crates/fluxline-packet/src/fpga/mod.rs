@@ -29,6 +29,8 @@ const DATAGRAM_BYTES_MAX: u64 = 65_535;
 const WORD_BYTES: u64 = 8;
 /// Least and most bytes of the FIFO: two words; 1 MiB of block RAM.
 const FIFO_BYTES: core::ops::RangeInclusive<u64> = 16..=1 << 20;
+/// Most blocks in the FIFO: the ledger has 16 bits for them and for two that are on their way out.
+const BLOCKS_MAX: u64 = 65_533;
 /// Most header bytes of a packet: each byte of the header costs logic.
 const HEADER_BYTES_MAX: u64 = 512;
 
@@ -208,6 +210,12 @@ fn check_sizes(sizes: &Sizes, mtu: u64) -> Result<(), String> {
         return Err(format!(
             "a block of {payload} bytes is larger than the FIFO of {fifo} bytes, so none could be \
              sent; enlarge --fifo-bytes, to twice a block or more"
+        ));
+    }
+    if fifo / payload > BLOCKS_MAX {
+        return Err(format!(
+            "a FIFO of {fifo} bytes holds more blocks of {payload} bytes than the {BLOCKS_MAX} that \
+             the ledger counts; write a smaller --fifo-bytes"
         ));
     }
     Ok(())

@@ -67,8 +67,43 @@ fn bits_gaps_and_expressions_are_where_the_description_says() {
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
+    // Expressions may compare with what is always so; Verilator need not say it.
+    for rule in ["UNSIGNED", "CMPCONST"] {
+        let off = text.find(&format!("/* verilator lint_off {rule} */"));
+        let on = text.find(&format!("/* verilator lint_on {rule} */"));
+        assert!(off.is_some() && off < on, "{text}");
+    }
     // Little-endian: the lowest byte of the counter goes first, so it is written last.
     assert!(text.contains("f16[31:24], f16[23:16], f16[15:8], f16[7:0]"), "{text}");
+}
+
+#[test]
+fn a_counter_that_wraps_before_its_field_is_full_sends_what_the_receiver_takes() {
+    let of = |field: &str| {
+        let lines = "source = [\"address\"]\nsequence = { value = \"counter\" }";
+        layout(&board(field, lines), &GatewareOptions::default()).expect("gateware")
+    };
+    for (field, signal) in [
+        ("{ name = \"counter\", type = \"u16\", max = 255 }", "= {8'h0, sequence_[7:0]};"),
+        (
+            "{ name = \"word\", type = \"u16\", bits = [{ name = \"counter\", \
+             bits = \"11..4\", max = 31 }] }",
+            "= {4'h0, {3'h0, sequence_[4:0]}, 4'h0};",
+        ),
+        ("{ name = \"counter\", type = \"u64\" }", "= sequence_[63:0];"),
+    ] {
+        let text = of(field);
+        assert!(text.contains(signal), "{field}\n{text}");
+    }
+}
+
+#[test]
+fn fields_in_any_order_lie_where_at_says() {
+    let fields = "{ name = \"late\", type = \"u8\", at = 6, equals = 1 }, \
+                  { name = \"counter\", type = \"u32\", at = 0 }";
+    let text = layout(&board(fields, SEQUENCE), &GatewareOptions::default()).expect("gateware");
+    let (counter, gap) = (text.find("// counter"), text.find("wire [15:0] f15 = 16'h0"));
+    assert!(counter < gap && gap < text.find("// late") && gap.is_some(), "{text}");
 }
 
 #[test]
@@ -100,6 +135,29 @@ fn what_hardware_cannot_send_is_refused_with_the_reason() {
             "`when`",
         ),
         (with(COUNTER, "sequence = { value = \"counter\", step = 16 }"), "steps of 1"),
+        (
+            with(
+                &format!("{COUNTER}, {{ name = \"few\", type = \"u8\", max = 7 }}"),
+                &format!("{SEQUENCE}\nemulate = {{ fields = {{ few = 8 }} }}"),
+            ),
+            "field `few` would be 8, which its own rule rejects",
+        ),
+        (
+            with(
+                &format!("{COUNTER}, {{ name = \"one\", type = \"u8\", equals = 1 }}"),
+                &format!("{SEQUENCE}\nemulate = {{ fields = {{ one = 2 }} }}"),
+            ),
+            "field `one` would be 2, which its own rule rejects",
+        ),
+        (
+            with(
+                &format!("{COUNTER}, {{ name = \"kind\", type = \"u8\" }}"),
+                &format!(
+                    "select = \"kind > 3\"\n{SEQUENCE}\nemulate = {{ fields = {{ kind = 3 }} }}"
+                ),
+            ),
+            "`select` is 0 by its constants",
+        ),
     ];
     for (result, reason) in cases {
         let message = result.expect_err(reason);
@@ -121,6 +179,7 @@ fn sizes_that_do_not_fit_are_refused_with_one_that_does() {
         (of(1024, 1500, 512), "larger than the FIFO of 512 bytes"),
         (of(1024, 1500, 3000), "power of two"),
         (of(u64::MAX - 7, 1500, 1024), "larger than any IP packet"),
+        (of(16, 1500, 1 << 20), "more blocks of 16 bytes than the 65533"),
     ] {
         let message = result.expect_err(reason);
         assert!(message.contains(reason), "{message}");
