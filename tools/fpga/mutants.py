@@ -64,7 +64,7 @@ MUTANTS = [
     ("odd", "packetiser", "the packet counter stands still",
      "h_seq <= h_seq + 1'b1;", "h_seq <= h_seq;"),
     ("adc", "packetiser", "a packet's count of taken blocks includes itself",
-     "wr_first ? blocks_taken : in_blocks", "wr_first ? blocks_taken + 1'b1 : in_blocks"),
+     "in_blocks <= blocks_taken;", "in_blocks <= blocks_taken + 1'b1;"),
     ("odd", "packetiser", "the key is read with the last word",
      "now_key = wr_first ? s_key : in_key", "now_key = s_key"),
     ("odd", "packetiser", "the gap between frames is not kept",

