@@ -71,6 +71,7 @@ class Draw:
         self.order = rng.choice(("big", "little"))
         self.fields, self.lines, self.roles, self.others, self.at = [], [], [], [], 0
         self.names = 0
+        self.digits, self.counted = [], 64     # the counter's values, and its most bits
         values = self.role_values() + [self.other() for _ in range(rng.randrange(7))]
         rng.shuffle(values)
         while values:
@@ -92,7 +93,8 @@ class Draw:
             out.append(value)
             return value.name
         if rng.random() < 0.95:
-            out += self.counter()
+            self.digits = self.counter()
+            out += self.digits
             if rng.random() < 0.3:
                 taken, dropped = (role(name, (16, 64), is_whole=True)
                                   for name in ("taken", "dropped"))
@@ -128,6 +130,8 @@ class Draw:
                       of=lambda env, width: env["sequence"] >> low & mask(width)),
             ]
         bits = rng.choice((4, 5, 8, 12))
+        if shape != "plain":
+            self.counted = bits
         if shape == "masked":
             self.roles.append(f'sequence = {{ value = "{name} & {mask(bits)}" }}')
             return [Value(name, (bits, 64), line=lambda width: "sequence",
@@ -137,6 +141,10 @@ class Draw:
             return [Value(name, (4, 64), of=lambda env, width: env["sequence"] & mask(width))]
         return [Value(name, (bits, 64), rules=lambda width: f", max = {mask(bits)}",
                       of=lambda env, width: env["sequence"] & mask(bits))]
+
+    def last(self):
+        """Returns the number behind which the packet counter begins anew."""
+        return mask(min(self.counted, sum(part.width for part in self.digits)) or 64)
 
     def source(self, out):
         """Draws what tells boards apart: the last value has the lowest bits of SOURCE."""
@@ -321,6 +329,8 @@ class Draw:
 
     def header(self, values):
         """Returns the header of a packet."""
+        # In expressions, too, the packet counter begins anew.
+        values = {**values, "sequence": values["sequence"] & self.last()}
         out = bytearray(self.at)
         for at, _, count, order, parts in self.fields:
             word = sum(value.of(values, width) << low for low, width, value in parts)

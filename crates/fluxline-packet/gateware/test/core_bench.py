@@ -466,9 +466,10 @@ async def a_snapshot_in_the_middle_closes_and_frames_keep_their_gap(dut):
     bench = await Bench().start(dut)
     await bench.write("GAP", 50)
     bench.pauses.clear()
-    task = cocotb.start_soon(bench.block([1] * (WORDS * 12)))
-    await ClockCycles(dut.clk, 6 * WORDS)
-    await task
+    for _ in range(12):
+        while int(dut.blocks_waiting.value) >= FIFO // PAYLOAD:
+            await RisingEdge(dut.clk)
+        await bench.block([1] * WORDS)
     while int(dut.blocks_waiting.value):
         await ClockCycles(dut.clk, 10)
     await ClockCycles(dut.clk, 20)

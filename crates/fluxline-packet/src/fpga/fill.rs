@@ -459,7 +459,8 @@ impl Plan<'_> {
             Some(Drive::Expression(expression)) => match self.fold(expression) {
                 Some(value) => constant(value),
                 None => {
-                    let text = verilog::expression(expression, self.payload, self.size)
+                    let last = self.packet.sequence.as_ref().map_or(u64::MAX, |its| its.last);
+                    let text = verilog::expression(expression, self.payload, self.size, last)
                         .map_err(|reason| format!("`emulate.fields.{name}`: {reason}"))?;
                     Ok(format!("{bits}'({text})"))
                 }

@@ -7,15 +7,17 @@ use crate::expression::{Binary, Expr};
 use crate::layout::EMULATE_VARIABLES;
 
 /// Returns the expression over signals of the core, or the reason why hardware does not compute it.
-pub(super) fn expression(of: &Expr, payload: u64, size: u64) -> Result<String, String> {
-    let inner = |of: &Expr| expression(of, payload, size);
+/// `last` is the number after which the packet counter begins anew, as for the emulator.
+pub(super) fn expression(of: &Expr, payload: u64, size: u64, last: u64) -> Result<String, String> {
+    let inner = |of: &Expr| expression(of, payload, size, last);
     match of {
         Expr::Constant(constant) => Ok(format!("64'd{constant}")),
         Expr::Size => Ok(format!("64'd{size}")),
         Expr::Port => Err("`port` is the receiver's; the core does not know it".to_string()),
         Expr::Value(id) => match EMULATE_VARIABLES[*id] {
             "payload" => Ok(format!("64'd{payload}")),
-            "sequence" => Ok("sequence_".to_string()),
+            "sequence" if last == u64::MAX => Ok("sequence_".to_string()),
+            "sequence" => Ok(format!("(sequence_ & 64'd{last})")),
             "event" => Ok("key".to_string()),
             name @ ("source" | "ticks") => Ok(name.to_string()),
             "index" | "offset" => Ok("64'd0".to_string()),

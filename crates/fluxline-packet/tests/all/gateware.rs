@@ -63,7 +63,7 @@ fn bits_gaps_and_expressions_are_where_the_description_says() {
     for line in [
         "= {4'h5, 4'h0, 8'h7};   // word",
         "= 16'h0;   // padding",
-        "= 64'(((sequence_ << 64'd1) + 64'd64));   // twice",
+        "= 64'((((sequence_ & 64'd4294967295) << 64'd1) + 64'd64));   // twice",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
