@@ -215,7 +215,7 @@ def field_of(header, wanted):
 
 
 def comparable(packet):
-    """Returns the packet without fields that follow from more of key, time or source than it has."""
+    """Returns the packet without fields made of more key, time or source than it has."""
     out = bytearray(packet)
     for _, at, size, _, signal in FIELDS:
         if re.search(r"'\(.*\b(key|ticks|source)\b", signal):
