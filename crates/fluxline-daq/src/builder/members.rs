@@ -172,7 +172,11 @@ impl Member {
     /// Notes that an event at `position` is closed; returns true when numbers of its counters are
     /// missing there that may still come.
     pub(super) fn close_in_gap(&mut self, position: Position) -> bool {
-        self.lines.iter_mut().fold(false, |open, line| line.close_in_gap(position) || open)
+        let mut is_open = false;
+        for line in &mut self.lines {
+            is_open |= line.close_in_gap(position);
+        }
+        is_open
     }
 
     /// Returns true when its counters prove that it sent nothing.
