@@ -122,7 +122,7 @@ export function healthTests({ open, start, state, show, repository, pictures }) 
       assert.match(await page.locator("#alarms .alarm").first().textContent(), /board 2 is silent/, "the alarm comes first");
       assert.equal(await text(page, "alarms-words"), "2 active, 1 cleared, not acknowledged, 1 shelved");
       const row = page.locator("tr[data-source='2']");
-      assert.match(await row.locator("td").nth(6).textContent(), /^12 s ago$/, "each source has the age of its last packet");
+      assert.match(await row.locator("td").nth(6).textContent(), /^\d+ s ago$/, "each source has the age of its last packet");
       program.state = { ...snapshot("warning"), tick: program.state.tick };
       await level(page, "warning");
       assert.equal(await page.title(), "warning: shift 12 – Fluxline");

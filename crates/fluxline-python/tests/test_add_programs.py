@@ -75,7 +75,8 @@ def test_installed_programs_run_and_leave_with_the_package(lab):
     assert add(lab).returncode == 0
     quiet = ["--quiet", "--disable-pip-version-check"]
     subprocess.run([sys.executable, "-m", "venv", lab / "venv"], check=True)
-    pip = [lab / "venv/bin/python", "-m", "pip"]
+    # Isolated: PYTHONPATH may have the real package, which pip would take away instead.
+    pip = [lab / "venv/bin/python", "-I", "-m", "pip"]
     subprocess.run([*pip, "install", *quiet, "--no-index", lab / "out" / NAME], check=True)
     for program in PROGRAMS:
         printed = subprocess.run(

@@ -165,7 +165,7 @@ impl Gaps {
     }
 
     /// Notes that an event at `position` is closed; returns the ends of the open gaps that cover it
-    /// and did not know of a closed event yet. What becomes of them is reported at the end of the run.
+    /// and did not know of a closed event yet. Their fate is reported at the end of the run.
     pub(super) fn close_within(&mut self, position: Position) -> Vec<(Position, Position)> {
         let covering = self.open.iter_mut().filter(|gap| !gap.untold && gap.covers(position));
         let ends = |gap: &mut Gap| {
