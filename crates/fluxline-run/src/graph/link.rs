@@ -175,20 +175,15 @@ impl Places {
     pub fn open(&self, node: &str) -> Result<RingNode, Error> {
         let url = self.url(node);
         match fluxline::open(&url) {
-            Ok(fabric) => Ok(self.with_limit(RingNode::new(fabric))),
+            Ok(fabric) => {
+                let mut node = RingNode::new(fabric);
+                if let Some(within) = self.join_within {
+                    node.expect_peers_by(node.now() + within);
+                }
+                Ok(node)
+            }
             Err(error) => Err(Error::input(format_args!("node {node}: {error}."))),
         }
-    }
-
-    /// Returns the node with the limit for the others to come.
-    fn with_limit(&self, mut node: RingNode) -> RingNode {
-        if let Some(within) = self.join_within {
-            let by = node.now() + within;
-            node.expect_peers_by(by);
-            // A readout waits for its builders first, and may itself come as late as allowed.
-            node.expect_records_by(by + within);
-        }
-        node
     }
 
     /// Returns keys in which faults name nodes by the numbers that the network knows: all nodes in
@@ -249,6 +244,11 @@ impl Places {
     /// Opens a builder with a ring for each readout.
     pub fn open_builder(&self, number: usize) -> Result<RingNode, Error> {
         let mut node = self.open(&Places::builder(number))?;
+        if let Some(within) = self.join_within {
+            // A readout may come as late as allowed, and waits for its builders first. It sends its
+            // time without packets, too; an actuator hears of decisions alone, and has no limit.
+            node.expect_records_by(node.now() + within + within);
+        }
         for from in 0..self.readouts {
             self.add_lane(&mut node, &Places::readout(from))?;
         }
